@@ -30,7 +30,7 @@ class SetSelectTools(AgentMiddleware):
     max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     embeddings, always_include, **settings
-        As for :func:`select_tools`. With ``shadow=True`` the model gets all tools.
+        As for :func:`select_tools`.
 
     Examples
     --------

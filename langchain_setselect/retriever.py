@@ -314,14 +314,6 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         ``search_kwargs``, as for ``as_retriever``, and at call time: ``retriever.invoke(query, k=3)``. A setting at
         call time overrides one given before.
 
-    Raises
-    ------
-    InvalidParameterError, BudgetError
-        At construction or in a call: a setting is unknown or out of range, or another one is missing.
-    InvalidInputError, PerspectiveError, VectorSourceError
-        In a call: nothing can embed the question; the perspective is parallel to it; or a document lacks a vector or a
-        value that a setting reads, and the message names it.
-
     Examples
     --------
     >>> from langchain_core import embeddings, vectorstores

@@ -21,7 +21,7 @@ from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import name_items, name_of_text
 from shared_core.retrieval.result import JOINED
-from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, RecentSteps, as_storable
+from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, as_storable, remember_steps
 
 from .retriever import SetSelectRetriever, read_ids
 
@@ -75,7 +75,7 @@ def create_setselect_tool(
     recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
     _READER.tools.add(name)
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")
-    steps = RecentSteps()
+    calls_of = remember_steps()
 
     def start(query: str, runtime: Any) -> tuple[Hashable, list[Hashable], ParallelCalls]:
         """The call's id, the names of what earlier messages hold, and the calls of the same message."""
@@ -92,7 +92,7 @@ def create_setselect_tool(
                 before += _name(retriever, whole)[1]
         # The ids of the current step of the graph and of those that contain it, which no other run has.
         step = runtime.config.get("configurable", {}).get("checkpoint_map")
-        return runtime.tool_call_id, before, steps.calls_of(str(step)) if step else ParallelCalls()
+        return runtime.tool_call_id, before, calls_of(str(step)) if step else ParallelCalls()
 
     def answer(documents: list[Document], call_id: Hashable, parallel: ParallelCalls) -> tuple[str, list[Document]]:
         ids, parallel.names[call_id] = _name(retriever, documents)

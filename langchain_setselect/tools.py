@@ -19,7 +19,6 @@ from shared_core import InvalidInputError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
-from shared_core.retrieval.settings import Call
 from shared_core.retrieval.tools import (
     DEFAULT_MAX_TOOLS,
     EmbeddingModel,
@@ -43,13 +42,13 @@ _FUNCTION_TYPES = (None, "function", "custom")
 def select_tools(
     query: str | Sequence[Any],
     tools: Sequence[AnyTool],
-    k: int | None = DEFAULT_MAX_TOOLS,
+    max_tools: int | None = DEFAULT_MAX_TOOLS,
     *,
     embeddings: Embeddings,
     always_include: Sequence[str] = (),
     **settings: Any,
 ) -> list[Any]:
-    """The best set of ``k`` tools for a request, in the order of ``tools``; they cover all of its parts.
+    """The best set of ``max_tools`` tools for a request, in the order of ``tools``; they cover all of its parts.
 
     :class:`SetSelectTools` does this before each model call of an agent. This function is for loops of your own. The
     page on agents says how tools are selected. If the embedding model fails, or the request has no text, you get all.
@@ -61,12 +60,12 @@ def select_tools(
     tools : sequence of BaseTool, callable or dict
         The tools. A dict that describes no function, such as ``{"type": "web_search"}``, is a tool of the provider, and
         you always get it back.
-    k : int, optional
+    max_tools : int, optional
         The most tools to select. None with a ``budget``: as many as fit.
     embeddings : Embeddings
         The embedding model.
     always_include : sequence of str
-        Names of tools that you get in any case, besides the ``k``.
+        Names of tools that you get in any case, besides the ``max_tools``.
     **settings
         Settings of :class:`Settings`. A ``budget`` is in tokens of the tools' schemas. ``queries`` takes the place of
         the clauses of the request.
@@ -80,25 +79,25 @@ def select_tools(
     >>> def convert(amount: float, currency: str) -> str:
     ...     "Convert an amount of money."
     >>> chosen = select_tools(
-    ...     "What is the weather in Oslo?", [convert, weather], k=1, embeddings=DeterministicFakeEmbedding(size=8)
+    ...     "What is the weather in Oslo?", [convert, weather], 1, embeddings=DeterministicFakeEmbedding(size=8)
     ... )
     >>> [tool.__name__ for tool in chosen]
     ['weather']
     """
-    return run_flow(_select(query, tools, k, embeddings, always_include, **settings))
+    return run_flow(_select(query, tools, max_tools, embeddings, always_include, **settings))
 
 
 async def aselect_tools(
-    query: str | Sequence[Any], tools: Sequence[AnyTool], k: int | None = DEFAULT_MAX_TOOLS, **settings: Any
+    query: str | Sequence[Any], tools: Sequence[AnyTool], max_tools: int | None = DEFAULT_MAX_TOOLS, **settings: Any
 ) -> list[Any]:
     """The async version of :func:`select_tools`."""
-    return await run_flow_async(_select(query, tools, k, **settings))
+    return await run_flow_async(_select(query, tools, max_tools, **settings))
 
 
 def _select(
-    query: Any, tools: Any, k: int | None, embeddings: Any = None, always_include: Any = (), **settings: Any
+    query: Any, tools: Any, max_tools: int | None, embeddings: Any = None, always_include: Any = (), **settings: Any
 ) -> Flow[list[Any]]:
-    selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), k, always_include, settings, Call)
+    selector = ToolSelector("select_tools", TOOLS, as_model(embeddings), max_tools, always_include, settings)
     return select_and_tell(selector, check_tools(tools), _read_query(query))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -81,18 +80,11 @@ def register_vector_source(
     if not isinstance(store_class, (type, str)):
         raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
     _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope, filters=None)
-    find_reader.cache_clear()
 
 
 def reader_of(store: VectorStore | None) -> VectorReader | None:
-    """The vector reader of this store; None if there is none."""
-    return None if store is None else find_reader(type(store))
-
-
-@functools.cache
-def find_reader(store_class: type) -> VectorReader | None:
-    """The vector reader registered for this class, or for the nearest of its base classes."""
-    return find_registered(_READERS, store_class)
+    """The reader registered for the class of this store, or for the nearest of its base classes; None without one."""
+    return find_registered(_READERS, type(store))
 
 
 def check_arguments(store: VectorStore, kwargs: Collection[str]) -> None:

@@ -62,14 +62,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         must be better: a score that is a distance, as ``FaissVectorStore`` gives over ``IndexFlatL2``, selects the
         worst nodes. ``drop_duplicates`` compares images and pointers to other objects (``IndexNode``) by id only.
 
-    Raises
-    ------
-    InvalidParameterError, BudgetError
-        At construction: a setting is unknown or out of range, or another one is missing.
-    InvalidInputError, PerspectiveError, VectorSourceError
-        In a call: there is no query, or nothing can embed it; the perspective is parallel to it; or a node lacks a
-        vector or a value that a setting reads, and the message names it.
-
     Examples
     --------
     >>> from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode

@@ -20,6 +20,7 @@ from .errors import InvalidInputError, warn
 
 # The keys of metadata. Of the titles the first one counts that says something; a name of a file may be one.
 TITLE_KEYS = ("title", "Title", "document_title", "Header 1", "header_path")
+HEADING_KEYS = tuple(f"Header {level}" for level in range(1, 7))
 FILE_TITLE_KEYS = ("file_name", "filename", "source")
 # A number or code, each with the form of what it says; and the file by which code names an item.
 IDENTIFIER_KEYS = {
@@ -40,7 +41,7 @@ PAGE_KEYS = ("page", "page_number", "page_label")
 _PLACES = (*PLACE_KEYS, START)
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 # A source without a path or a suffix may be the name of a collection.
-_FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
+FILE = re.compile(r"[/\\]|\.[A-Za-z0-9]{1,5}$")
 # The host of a URL, and the parameters and the fragment at its end.
 _AROUND_PATH = re.compile(r"\A\w[\w+.-]*://[^/]*|[?#].*", re.DOTALL)
 # Keys of metadata, each with a value; and the ids of the previous and the next item.
@@ -63,10 +64,11 @@ class Place(NamedTuple):
 class Facts(NamedTuple):
     """What one item says of itself.
 
-    ``titles`` are what may be its title, the best first. ``source`` is the document to which its numbers belong,
-    ``where`` the metadata that find it, and ``file`` the document that the metadata alone name. ``links`` are None if
-    there are none, and a string where it is not known whether they are one or several. ``keys`` are what links may call
-    the item besides its titles. ``start`` is where its text begins, in characters.
+    ``titles`` are what may be the title of its document, the best first, and ``heading`` the last one of the headings
+    that a splitter wrote. ``source`` is the document to which its numbers belong, ``where`` the metadata that find it,
+    and ``file`` the document that the metadata alone name. ``links`` are None if there are none, and a string where it
+    is not known whether they are one or several. ``keys`` are what links may call the item besides its titles.
+    ``start`` is where its text begins, in characters.
     """
 
     id: Hashable = None
@@ -80,6 +82,7 @@ class Facts(NamedTuple):
     beside: Beside = (None, None)
     place: Place | None = None
     start: int | None = None
+    heading: str = ""
 
 
 def read_facts(
@@ -128,11 +131,9 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
         identifiers = find_identifiers(metadata, *[says[key] for key in says if key == "identifier"])
     path = metadata.get(next(filter(metadata.__contains__, PATH_KEYS), ""))
     identifiers += [path] if isinstance(path, str) else []
-    links, keys = None, tuple[str, ...]()
-    if "links" in says:
-        links = _read_links(says["links"])
-        called = item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)
-        keys = tuple(as_text(key) for key in called if not is_missing(key))
+    links = _read_links(says["links"]) if "links" in says else None
+    called = item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)
+    keys = tuple(as_text(key) for key in called if key is not None and not is_missing(key))
     document, place = source if file is None else file, None
     beside: Beside = (None, None)
     if "neighbours" in says:
@@ -142,17 +143,20 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
         place = _read_place(metadata, document, where)
     start = metadata.get(START, getattr(node, "start_char_idx", None))
     start = None if start is None else read_place(start)
-    return Facts(name, titles, tuple(identifiers), source, file, where, links, keys, beside, place, start)
+    heading = metadata.get(next(filter(metadata.__contains__, HEADING_KEYS[::-1]), "header_path"), "")
+    heading = heading.strip(" /").rpartition("/")[2] if isinstance(heading, str) else ""
+    return Facts(name, titles, tuple(identifiers), source, file, where, links, keys, beside, place, start, heading)
 
 
 def _read_file(metadata: Mapping[str, Any], document_id: str | None) -> tuple[str | None, KeyValues]:
     """The file, page or document that the metadata name, and the key that has it as it is."""
-    for key in SOURCE_KEYS:
-        value = metadata.get(key)
-        if isinstance(value, str) and value.strip():
-            # The part of a page behind "#" belongs to the item.
-            file, mark, _ = value.partition("#")
-            return file, () if mark else ((key, value),)
+    named = [key for key in SOURCE_KEYS if isinstance(value := metadata.get(key), str) and value.strip()]
+    if named:
+        # A source that is no file may be the collection from which the item comes.
+        key = next((key for key in named if key != "source" or FILE.search(metadata[key])), named[0])
+        # The part of a page behind "#" belongs to the item.
+        file, mark, _ = metadata[key].partition("#")
+        return file, () if mark else ((key, metadata[key]),)
     value = metadata.get(DOCUMENT_ID, document_id)
     if value is None:
         return None, ()
@@ -168,7 +172,7 @@ def _read_titles(metadata: Mapping[str, Any]) -> tuple[str, ...]:
             titles.append(text.partition("/")[0] if key == "header_path" else value.strip())
     for key in FILE_TITLE_KEYS:
         value = metadata.get(key)
-        if isinstance(value, str) and (key != "source" or _FILE.search(value)) and (name := _read_file_name(value)):
+        if isinstance(value, str) and (key != "source" or FILE.search(value)) and (name := _read_file_name(value)):
             titles.append(name)
     return tuple(titles)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,15 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import id_of_text
-from ..candidates.cosines import SetCosines, measure_set
 from ..errors import EmbeddingFallbackWarning, warn
-from ..selectors.registry import DEFAULT_SELECTOR, Selector
 from .flow import Flow
 from .pool import ItemSelection, Pool
-from .request import Request, read_numbers
+from .request import Request
 
 if TYPE_CHECKING:
-    from .settings import Call, Settings
+    from .settings import Settings
 
 LOGGER, SHADOW_LOGGER = logging.getLogger("setselect"), logging.getLogger("setselect.shadow")
 LOGGER.addHandler(logging.NullHandler())
@@ -157,71 +154,25 @@ def in_shadow(
     try:
         ids = read_ids(returned)
         selected = yield from selecting
-        if SHADOW_LOGGER.isEnabledFor(logging.INFO):
-            line = _compare(request, selected, returned, ids)
+        line = {
+            "returned": _names(selected.pool, returned, ids),
+            "selected": _names(selected.pool, selected.items, selected.ids),
+            "k": request.k,
+            "fetch_k": selected.pool.fetch_k,
+            "selector": repr(request.selector),
+            "milliseconds": round(selected.milliseconds, 3),
+        }
     # Whatever the selection raises, a running system must get what it got before.
     except Exception as error:
         LOGGER.exception("the selection in shadow failed; the call returns what was there before")
         selected = ItemSelection.nothing()._replace(error=f"{type(error).__name__}: {error}")
     if SHADOW_LOGGER.isEnabledFor(logging.INFO):
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        line = {"version": 1, "time": now, "query": question, **line, "error": selected.error}
         # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
-        SHADOW_LOGGER.info("%s", json.dumps(line))
+        SHADOW_LOGGER.info("%s", json.dumps({"time": now, "query": question, **line, "error": selected.error}))
     return selected._replace(returned=[*returned], returned_ids=ids)
-
-
-def _compare(
-    request: Request, selected: ItemSelection, returned: Sequence[Any], ids: Sequence[Hashable]
-) -> dict[str, Any]:
-    """What a line of the log says about both sets. Of ``returned`` the first ``k`` are compared with the selection."""
-    settings, pool = request.settings, selected.pool
-    names, before = _names(pool, pool.items, pool.ids), _names(pool, returned, ids)
-    places = {name: row for row, name in reversed([*enumerate(names)])}
-    picked = selected.selection.indices.tolist()
-    rows_before = [places.get(name) for name in before[: request.k]]
-    sets = {"returned": (rows_before, returned[: request.k]), "selected": (picked, selected.items)}
-    figures: dict[str, dict[str, Any]] = {which: {} for which in sets}
-    for which, (rows, items) in sets.items():
-        # What is no candidate has no vector.
-        if selected.question is not None and None not in rows:
-            figures[which] = measure_set(selected.question, [pool.vectors[row] for row in rows])._asdict()
-        if settings.costs is not None:
-            figures[which]["costs"] = float(read_numbers(items, settings.costs, "costs", request.view).sum())
-    return {
-        "returned": before,
-        "selected": [names[row] for row in picked],
-        "k": request.k,
-        "fetch_k": None if pool.fetch_k is None else request.fetch_k - len(request.shown),
-        **{
-            key: {which: _as_figure(of_set.get(key)) for which, of_set in figures.items()}
-            for key in (*SetCosines._fields, "costs")
-        },
-        "milliseconds": _as_figure(selected.milliseconds),
-        "selector": repr(request.selector),
-        "settings": _plain(settings, request.selector),
-    }
 
 
 def _names(pool: Pool, items: Sequence[Any], ids: Sequence[Hashable]) -> list[str]:
     """The ids as text; a hash of the text for an item without one."""
     return [id_of_text(pool.body(item)) if name is None else str(name) for item, name in zip(items, ids, strict=True)]
-
-
-def _plain(settings: Call, selector: Selector) -> dict[str, Any]:
-    """The settings that are not the default: numbers, texts and yes or no as they are, and None for an object."""
-    # The source has a default of its own in each framework, and a call may give its own perspective.
-    skipped = {"k", "fetch_k", "selector", "shadow", "shown", "queries"}
-    skipped |= {"source"} if settings.max_per_source is None else set()
-    given = {
-        name: value if isinstance(value, (str, bool, int, float)) and name != "perspective" else None
-        for name, field in type(settings).model_fields.items()
-        if name not in skipped and (value := getattr(settings, name)) != field.default
-    }
-    name = DEFAULT_SELECTOR if settings.selector is None else settings.selector
-    return {"selector": name if isinstance(name, str) else repr(selector), **given}
-
-
-def _as_figure(value: float | None) -> float | None:
-    """Nine decimals are more than any vector has; JSON has no NaN."""
-    return None if value is None or not math.isfinite(value) else round(value, 9)

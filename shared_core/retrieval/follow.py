@@ -5,26 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, compress, count, zip_longest
+from itertools import chain, compress, count, islice, zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..facts import IDENTIFIER_KEYS, START, write_identifier
-from ..texts.identifiers import (
-    CODE,
-    FILE,
-    SYMBOL,
-    Citation,
-    count_levels,
-    find_citations,
-    find_uncited,
-    parse_identifier,
-)
+from ..texts.identifiers import CODE, FILE, SYMBOL, Citations, Identifier, count_levels, parse_identifier
 from ..texts.names import find_names
 from ..texts.neighbours import MOST_BETWEEN, find_neighbours
-from ..texts.references import as_address
+from ..texts.references import as_address, find_links
 from ..texts.titles import as_key
-from ..texts.words import Text
 from .pool import ItemSelection, Pool, unite
 from .request import Request
 
@@ -34,7 +24,7 @@ FOLLOWED, MOST_BESIDE = 20, 10
 FOLLOW_K, CITED_K, BESIDE_K = 2, 4, 6
 # How much of a number is read, and what stands before the number of a paragraph: "4.5.1.(1)".
 _LONGEST = 100
-_PARAGRAPH = re.compile(r"([. ]*)\(")
+_PARAGRAPH, _BOUNDARY = re.compile(r"([. ]*)\("), re.compile(r"(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])")
 
 # Under each key the values that an item may have. A ``range`` is that of a number.
 Where = Mapping[str, Sequence[Any]]
@@ -71,8 +61,14 @@ def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
         return [], []
     known = {*texts.titles, *(name for name, *_ in texts.names)}
     rows = selected.selection.indices.tolist()
-    targets = dict.fromkeys(link for row in rows for link in texts.links[row] or ())
     keys = {as_address(key) for fact in texts.facts for key in fact.keys} | known
+    targets = dict.fromkeys(link for row in rows for link in texts.links[row] or ())
+    # Of the links that stand in a text those to notes, and to pages of the sites of which there are candidates.
+    sites = {"/".join(key.split("/")[:3]) for key in map(str, keys) if "://" in key}
+    for row in rows:
+        for link in find_links(texts.read_body(row)) if texts.links[row] is None else ():
+            if "/".join(link.split("/")[:3]) in sites or f"[[{link}" in texts.bodies[row]:
+                targets[link] = None
     known_keys = set(map(as_key, known)) - {()}
     unknown = [link for link in targets if as_address(link) not in keys and as_key(link) not in known_keys]
     # A document with links refers to what they lead to, and to nothing else.
@@ -80,7 +76,7 @@ def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
     names = find_names(searched, [*known, *targets], FOLLOWED)
     if any(texts.identifiers):
         # "Rule 4.5.1" is looked up as a number. Its vector says little.
-        names = [name for name in names if not find_citations(Text(name))]
+        names = [name for name in names if all(one.family in (FILE, SYMBOL) for one in parse_identifier(name))]
     return unknown[:FOLLOWED], names
 
 
@@ -91,12 +87,14 @@ def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
     numbers = _list_numbers(selected.pool.items, keys)
     if texts is None or not numbers:
         return []
-    sources, documents = texts.sources, {fact.source: fact.where for fact in texts.facts}
+    sources = texts.sources
+    documents = dict(zip(sources, (fact.where for fact in texts.facts), strict=True))
     rows = [row for row in selected.selection.indices.tolist() if texts.links[row] is None]
     look_ups = list[list[LookUp]]()
-    for citations in find_uncited(rows, texts.bodies, texts.identifiers, sources, texts.titles, FOLLOWED):
+    citations = Citations(texts.identifiers, sources, texts.titles)
+    for row in rows:
         look_ups.append([])
-        for citation, source in citations:
+        for citation, source in islice(citations.find_uncited(texts.read_body(row), row), FOLLOWED):
             of_source = [number for number in numbers if sources[number.row] == source]
             where = {} if citation.family == CODE else {key: (value,) for key, value in documents[source]}
             # Without a source, a number means the only document that there is.
@@ -114,8 +112,7 @@ class _Number(NamedTuple):
     key: str
     value: str | float
     text: str
-    family: str
-    path: tuple[str, ...]
+    identifier: Identifier
 
 
 def _list_numbers(items: Sequence[Any], keys: Mapping[str, str]) -> list[_Number]:
@@ -125,45 +122,40 @@ def _list_numbers(items: Sequence[Any], keys: Mapping[str, str]) -> list[_Number
             value = item.metadata.get(key)
             if isinstance(value, (str, int, float)) and not isinstance(value, bool):
                 text = value[:_LONGEST] if isinstance(value, str) else f"{value:g}"
-                found = parse_identifier(write_identifier(form, text)) if text else ()
-                numbers += [_Number(row, key, value, text, *one) for one in found if one.family not in (FILE, SYMBOL)]
+                found = parse_identifier(write_identifier(form, text) or "")
+                numbers += [_Number(row, key, value, text, one) for one in found if one.family not in (FILE, SYMBOL)]
     return numbers
 
 
-def _write(citation: Citation, numbers: Sequence[_Number]) -> dict[str, Sequence[Any]]:
+def _write(citation: Identifier, numbers: Sequence[_Number]) -> dict[str, Sequence[Any]]:
     """The key under which items have a cited number or code, and how they write it; empty if that is not known.
 
     The key is the one that has the most numbers of the same kind. The form is that of the number under this key that
     shares the most levels with the cited one; of several, the first.
     """
-    alike = [number for number in numbers if (number.family == CODE) == (citation.family == CODE)]
-    same_kind = [number for number in alike if number.family == citation.family] or alike
+    alike = [number for number in numbers if (number.identifier.family == CODE) == (citation.family == CODE)]
+    same_kind = [number for number in alike if number.identifier.family == citation.family] or alike
     if not alike:
         return {}
     key = Counter(number.key for number in same_kind).most_common(1)[0][0]
 
     def count_shared(number: _Number) -> int:
-        differ = (own != cited for own, cited in zip(number.path, citation.path, strict=False))
-        return next(compress(count(), differ), len(number.path))
+        differ = (own != cited for own, cited in zip(number.identifier.path, citation.path, strict=False))
+        return next(compress(count(), differ), len(number.identifier.path))
 
     nearest = max((number for number in alike if number.key == key), key=count_shared)
-    # What stands between the letters and digits of a code; or the levels, which do not begin in the middle of a number.
-    levels = r"\.".join(map(re.escape, nearest.path[: count_levels(nearest.path)]))
-    form = r"(?<=\D)\W?(?=\d)" if citation.family == CODE else rf"(?<!\d){levels}(?![^\W_])"
-    place = re.search(form, nearest.text, re.IGNORECASE)
+    # The levels, with what stands between letters and digits.
+    path, depth = nearest.identifier.path, count_levels(citation.path)
+    levels = _BOUNDARY.sub(r"\\W?", r"\.".join(map(re.escape, path[: count_levels(path)])))
+    place = re.search(rf"(?<![A-Za-z0-9]){levels}(?![A-Za-z0-9])", nearest.text, re.IGNORECASE)
     if place is None:
         return {}
-    before, own, behind = nearest.text[: place.start()], place[0], nearest.text[place.end() :]
-    if citation.family == CODE:
-        letters = re.split(r"\d", citation.path[0], maxsplit=1)[0]
-        written = own.join(filter(None, (letters, citation.path[0][len(letters) :])))
-    else:
-        depth = count_levels(citation.path)
-        number = ".".join(citation.path[:depth])
-        if mark := _PARAGRAPH.match(behind):
-            # A section in paragraphs begins with the first one.
-            behind = "".join(f"{mark[1]}{level})" for level in citation.path[depth:] or ("(1",))
-        written = f"{before}{number.upper() if own.isupper() else number}{behind}"
+    behind, mark = nearest.text[place.end() :], re.search(r"[^\W\d](\W?)\d", place[0])
+    if paragraph := _PARAGRAPH.match(behind):
+        # A section in paragraphs begins with the first one.
+        behind = "".join(f"{paragraph[1]}{level})" for level in citation.path[depth:] or ("(1",))
+    number = _BOUNDARY.sub(mark[1] if mark else "", ".".join(citation.path[:depth]), count=1)
+    written = f"{nearest.text[: place.start()]}{number.upper() if place[0].isupper() else number}{behind}"
     if isinstance(nearest.value, str):
         return {nearest.key: (written,)}
     return {nearest.key: (type(nearest.value)(written),)} if written.replace(".", "", 1).isdecimal() else {}

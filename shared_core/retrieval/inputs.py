@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -18,6 +17,7 @@ from .._validation import is_missing, quoted
 from .._validation import nearest_name as nearest_name
 from ..errors import InvalidInputError, InvalidParameterError, PerspectiveError
 from ..perspective import PAP
+from ..selection.effects import refuse_unknown as refuse_unknown
 from ..selectors.registry import selector_class, selector_names, selector_parameters
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..texts.words import split_words
@@ -218,18 +218,6 @@ def find_registered(table: Mapping[type | str, T], cls: type) -> T | None:
         if entry is not None:
             return entry
     return None
-
-
-def refuse_unknown(
-    owner: str, names: Iterable[str], known: Iterable[str], remedies: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Raise for the first name that ``owner`` does not know; ``remedies`` says what to do about some of them."""
-    allowed = sorted({*known})
-    for name in names:
-        if name not in allowed:
-            near = nearest_name(name, allowed)
-            hint = f"it has {', '.join(allowed) or 'none'}" if near is None else f"did you mean {near!r}?"
-            raise InvalidParameterError(f"{owner} has no argument {name!r}: {remedies.get(name, hint)}")
 
 
 def where_to_pass_parameters() -> dict[str, str]:

@@ -216,7 +216,7 @@ class ItemSelection(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
-    of ``selection.serves``; ``question``: the embedding of the question. ``texts``: what was read of the candidates,
+    of ``selection.serves``. ``texts``: what was read of the candidates,
     None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their
     ids, and ``error`` says why the selection failed, if it did. ``neighbours``: those of the candidates, where they are
     joined. ``explain`` says in words why each item is selected; it is called only if somebody asks.
@@ -231,7 +231,6 @@ class ItemSelection(NamedTuple):
     followed: Sequence[Followed] = ()
     extras: Sequence[ExtraSearch] = ()
     queries: Sequence[str] = ()
-    question: NDArray[np.float64] | None = None
     texts: Texts | None = None
     neighbours: Neighbours | None = None
     returned: list[Any] | None = None

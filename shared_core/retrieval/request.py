@@ -168,7 +168,6 @@ class Request:
             # The retriever in front searched without the perspective.
             None if searched.relevance_given else searched.relevance,
             queries=asked,
-            question=queries[0].vector,
             texts=texts,
             neighbours=texts.neighbours if texts is not None and self.settings.join_neighbours else None,
             explain=say_why,
@@ -186,8 +185,8 @@ class Request:
 
     def _make_candidates(self, pool: Pool, queries: Sequence[EmbeddedQuery]) -> Candidates:
         items, settings, n = pool.items, self.settings, len(pool.items)
-        # Copies are left out by ``prefer`` too.
-        prefers = settings.drop_duplicates or settings.drop_near_duplicates is not None
+        # Copies are left out by ``prefer`` too, and references lead to the version that it says.
+        prefers = settings.drop_duplicates or settings.drop_near_duplicates is not None or self.reads_references
         read: dict[str, Any] = {}
         for name in ("quality", "costs"):
             if (value := getattr(settings, name)) is not None:

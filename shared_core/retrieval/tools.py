@@ -8,10 +8,9 @@ import re
 import threading
 import time
 import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -24,12 +23,11 @@ from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.words import match_split_words, read_text, split_clauses, split_words
-from .events import LOGGER, describe, in_shadow, is_first
+from .events import LOGGER, describe, is_first
 from .flow import Flow, Step
 from .inputs import EmbeddedQuery, Vector, embed_question, refuse_unknown, where_to_pass_parameters
 from .pool import ItemSelection, Pool, stack_vectors
 from .request import Request
-from .search import give
 from .settings import Call, Settings
 
 DEFAULT_MAX_TOOLS = 10
@@ -55,7 +53,7 @@ _STEPS = 1_000
 _REMEDIES = MappingProxyType(
     {
         "shown": "always_include names the tools that every request gets",
-        **dict.fromkeys(("order", "scores"), "tools come back unchanged, in the order in which they were given"),
+        **dict.fromkeys(("order", "scores", "shadow"), "tools come back unchanged, in their order"),
         **dict.fromkeys(
             ("fetch_k", "follow", "keyword_search", "extra_retrievers", "extra_k"), "all tools are candidates"
         ),
@@ -132,41 +130,27 @@ class ToolSelection(NamedTuple):
     make_event: Callable[[], dict[str, Any]]
 
 
-class _Memory:
-    """The vectors of the texts that were asked for last."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._vectors: OrderedDict[str, Vector] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def look_up(self, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]) -> Flow[list[Vector]]:
-        """The vectors of the texts. Those that are new are embedded in one call."""
-        known = {text: vector for text in texts if (vector := self._vectors.get(text)) is not None}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            known |= zip(new, (yield from embed(new)), strict=True)
-        with self._lock:
-            for text, vector in known.items():
-                self._vectors[text] = vector
-                self._vectors.move_to_end(text)
-            while len(self._vectors) > max(self._most, len(known)):
-                self._vectors.popitem(last=False)
-        return [known[text] for text in texts]
-
-
-# The memories of each embedding model, for texts and for questions, by the id of the model. They live as long as it.
-_MEMORIES: dict[int, tuple[_Memory, _Memory]] = {}
+# The vectors of the texts, and of the questions, that were asked for last, by the id of the embedding model. All who
+# select with it share them, and they live as long as it.
+_MEMORIES: dict[int, tuple[dict[str, Vector], dict[str, Vector]]] = {}
 _REMEMBERING = threading.Lock()
 
 
-def _memories_of(model: Any) -> tuple[_Memory, _Memory]:
-    """The memories that all who select with this model share."""
+def _look_up(
+    memory: dict[str, Vector], most: int, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]
+) -> Flow[list[Vector]]:
+    """The vectors of the texts. Those that are new are embedded in one call."""
+    known = {text: vector for text in texts if (vector := memory.get(text)) is not None}
+    new = [text for text in dict.fromkeys(texts) if text not in known]
+    if new:
+        known |= zip(new, (yield from embed(new)), strict=True)
     with _REMEMBERING:
-        if id(model) not in _MEMORIES:
-            _MEMORIES[id(model)] = _Memory(MOST_TEXTS), _Memory(MOST_QUESTIONS)
-            weakref.finalize(model, _MEMORIES.pop, id(model), None)
-        return _MEMORIES[id(model)]
+        for text, vector in known.items():
+            memory.pop(text, None)
+            memory[text] = vector
+        while len(memory) > max(most, len(known)):
+            del memory[next(iter(memory))]
+    return [known[text] for text in texts]
 
 
 class _ToolCall(Call):
@@ -202,7 +186,11 @@ class ToolSelector:
         self.request = Request(
             call(**fields, k=max_tools, shown=self.always), view=lambda tool: tool.original, refer_by_default=True
         )
-        self._texts, self._questions = _memories_of(model.model)
+        with _REMEMBERING:
+            if id(model.model) not in _MEMORIES:
+                _MEMORIES[id(model.model)] = {}, {}
+                weakref.finalize(model.model, _MEMORIES.pop, id(model.model), None)
+            self._texts, self._questions = _MEMORIES[id(model.model)]
 
     def select(self, given: Sequence[Any], turn: Turn, config: Any = None) -> Flow[ToolSelection]:
         """The tools for a turn of the agent.
@@ -213,18 +201,16 @@ class ToolSelector:
         asked = [text for text in map(_shorten, turn.asked) if text]
         read = [self.kind.read(original) for original in given]
         tools = {tool.id: tool for tool in read if tool is not None}
-        self._warn_of_names(read, tools)
+        missing = [name for name in self.always if name not in tools]
+        if missing and is_first(self, "_warned_of_missing"):
+            names = quoted([*tools])
+            warn(f"always_include names {quoted(missing[0])}, which no tool is called; the tools are {names}")
         every = [*tools.values()]
         selected, reason = ItemSelection.nothing(queries=asked), None
         if not every or len(every) - len(tools.keys() & {*self.always}) <= self.request.all_of:
             reason = "there are no more than can be selected"
         elif not asked:
             reason = "no message has text"
-        elif self.request.settings.shadow:
-            reason = "shadow"
-            selected = yield from in_shadow(
-                self.request, asked[0], give(every), _read_names, self._select(every, asked, config)
-            )
         else:
             try:
                 selected = yield from self._select(every, asked, config)
@@ -251,7 +237,6 @@ class ToolSelector:
                 "k": self.request.k,
                 "vector_source": self.model.source,
                 **describe(self.request, selected),
-                "shadow": self.request.settings.shadow,
                 "error": selected.error,
                 "tools": [tool.id for tool in map(self.kind.read, returned) if tool is not None],
                 "called": sorted(tools.keys() & {*turn.called}),
@@ -264,7 +249,8 @@ class ToolSelector:
 
     def _select(self, tools: Sequence[Tool], asked: Sequence[str], config: Any) -> Flow[ItemSelection]:
         started = time.perf_counter()
-        stored = yield from self._texts.look_up([tool.text for tool in tools], self.model.embed_texts)
+        texts = [tool.text for tool in tools]
+        stored = yield from _look_up(self._texts, MOST_TEXTS, texts, self.model.embed_texts)
         vectors = as_unit_rows(stack_vectors(stored, _read_names(tools)))
         settings = self.request.settings
         if settings.queries is None and self.request.capabilities.sub_questions:
@@ -278,7 +264,7 @@ class ToolSelector:
         return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
     def _embed_questions(self, texts: list[str]) -> Flow[list[Vector]]:
-        vectors = yield from self._questions.look_up(texts, self.model.embed_questions)
+        vectors = yield from _look_up(self._questions, MOST_QUESTIONS, texts, self.model.embed_questions)
         return [np.asarray(vector, np.float64) for vector in vectors]
 
     def _find_sub_questions(self, asked: Sequence[str], tools: NDArray[Any]) -> Flow[tuple[str, ...]]:
@@ -289,7 +275,7 @@ class ToolSelector:
         if not further:
             return tuple(clauses)
         own = [request, *clauses]
-        vectors = yield from self._questions.look_up([*own, *further], self.model.embed_questions)
+        vectors = yield from self._embed_questions([*own, *further])
         nearest = (as_unit_rows(vectors) @ tools.T).max(axis=1)
         least = LEAST_SHARE * nearest[: len(own)].min()
         return (*clauses, *(text for text, share in zip(further, nearest[len(own) :], strict=True) if share >= least))
@@ -309,18 +295,6 @@ class ToolSelector:
         rows = {*np.argsort(-cosines, kind="stable")[:most].tolist(), *best[by_words[best] > 0].tolist()}
         rows |= {row for row, tool in enumerate(tools) if tool.id in self.always}
         return sorted(rows)
-
-    def _warn_of_names(self, read: Sequence[Tool | None], tools: Mapping[str, Tool]) -> None:
-        for tool in read:
-            if tool is not None and tools[tool.id].original is not tool.original and is_first(self, "_warned_of_two"):
-                warn(
-                    f"two tools have the name {tool.id!r}: the last one counts, as in the framework. Rename one of them"
-                )
-        missing = [name for name in self.always if name not in tools]
-        if missing and is_first(self, "_warned_of_missing"):
-            warn(
-                f"always_include names {quoted(missing[0])}, which no tool is called; the tools are {quoted([*tools])}"
-            )
 
 
 def read_turn(said: Iterable[tuple[bool, str]], called: Collection[str]) -> Turn:
@@ -408,18 +382,12 @@ class ParallelCalls:
         return [name for other, names in self.names.items() if other != call for name in names]
 
 
-class RecentSteps:
-    """The calls of each recent step of the agents that use a tool, by a key of the step."""
+def remember_steps() -> Callable[[Hashable], ParallelCalls]:
+    """A function from the key of a step of an agent to its calls: the same object for each call of a recent step."""
+    lock, calls = threading.Lock(), lru_cache(_STEPS)(lambda step: ParallelCalls())
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._calls: OrderedDict[Hashable, ParallelCalls] = OrderedDict()
+    def calls_of(step: Hashable) -> ParallelCalls:
+        with lock:
+            return calls(step)
 
-    def calls_of(self, step: Hashable) -> ParallelCalls:
-        """The calls of this step: the same object for each of them."""
-        with self._lock:
-            calls = self._calls.setdefault(step, ParallelCalls())
-            self._calls.move_to_end(step)
-            if len(self._calls) > _STEPS:
-                self._calls.popitem(last=False)
-            return calls
+    return calls_of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from .._validation import argument_name, nearest_name
 from ..errors import InvalidParameterError, warn
@@ -16,7 +17,7 @@ NEEDS = {
     "sources": ("max_per_source", "texts", "neighbours"),
     "min_k": ("min_gain",),
     "extra_k": ("extra_retrievers", "keyword_search"),
-    "prefer": ("drop_near_duplicates", "drop_duplicates"),
+    "prefer": ("drop_near_duplicates", "drop_duplicates", "texts"),
     **dict.fromkeys(("perspective_vector", "direction", "corpus"), ("perspective",)),
 }
 # An argument, and the capability that a selector needs to use it.
@@ -26,10 +27,8 @@ NEEDS_CAPABILITY = {
     **dict.fromkeys(("references", "titles", "title", "identifiers", "identifier", "links", "follow"), "references"),
     "neighbours": "neighbours",
 }
-# The selector that a warning advises for a capability, where there is one to name.
+# The selector that a warning advises for a capability.
 _ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage", "neighbours": "coverage"}
-# The parameter of a selector that uses words which switches a capability off.
-_SWITCHES = {"references": "reference_weight", "neighbours": "neighbour_weight"}
 
 
 def warn_of_no_effect(selector: Selector, given: Collection[str], known: Collection[str]) -> None:
@@ -48,33 +47,35 @@ def find_without_effect(selector: Selector, given: Collection[str], known: Colle
     for name in given:
         capability = NEEDS_CAPABILITY.get(name)
         if capability is not None and not getattr(capabilities, capability):
-            if capability in _SWITCHES and capabilities.words:
-                yield f"{argument_name(name)} has no effect without a {_SWITCHES[capability]}"
-            else:
-                unused.setdefault(_ADVICE.get(capability, ""), []).append(argument_name(name))
+            unused.setdefault(_ADVICE[capability], []).append(argument_name(name))
     for advice, names in unused.items():
         verb, them = ("have", "them") if len(names) > 1 else ("has", "it")
-        hint = f"; {advice!r} uses {them}" if advice else ""
-        yield f"{' and '.join(names)} {verb} no effect with {selector!r}{hint}"
+        yield f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses {them}"
     for name in given:
         needed = [argument_name(need) for need in NEEDS.get(name, ()) if need in known]
         if needed and not any(need in given for need in NEEDS[name]):
             yield f"{argument_name(name)} has no effect without {' or '.join(needed)}"
 
 
+def refuse_unknown(
+    owner: str, names: Iterable[str], known: Iterable[str], remedies: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise for the first name that ``owner`` does not know; ``remedies`` says what to do about some of them."""
+    allowed = dict.fromkeys(known)
+    for name in names:
+        if name not in allowed:
+            near = nearest_name(name, allowed)
+            hint = f"it has {', '.join(allowed) or 'none'}" if near is None else f"did you mean {near!r}?"
+            raise InvalidParameterError(f"{owner} has no argument {name!r}: {remedies.get(name, hint)}")
+
+
 def refuse_unknown_parameters(
     function: Callable[..., object], parameters: Iterable[str], more: Iterable[str] = ()
 ) -> None:
-    """Refuse a keyword that is a parameter of no selector; the message names the nearest that ``function`` takes.
+    """Refuse a keyword that is a parameter of no selector.
 
     ``more``: arguments of ``function`` that are not in its signature.
     """
-    for name in parameters:
-        if any(name in selector_parameters(selector) for selector in selector_names()):
-            continue
-        taken = (p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD)
-        of_selectors = (p for selector in selector_names() for p in selector_parameters(selector))
-        known = dict.fromkeys((*taken, *more, *of_selectors))
-        near = nearest_name(name, known)
-        hint = f"did you mean {near!r}?" if near else f"it has {', '.join(known)}"
-        raise InvalidParameterError(f"{function.__name__}() has no argument {name!r}: {hint}")
+    taken = (p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD)
+    of_selectors = (p for selector in selector_names() for p in selector_parameters(selector))
+    refuse_unknown(f"{function.__name__}()", parameters, (*taken, *more, *of_selectors))

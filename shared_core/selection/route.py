@@ -82,46 +82,36 @@ def select_set(
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
     check_usable(selector, candidates, limits.budget, shown)
-    capabilities = capabilities_of(selector)
-
-    def select_rows(rows: Rows | None) -> Selection:
-        """The selection among these rows; None stands for all."""
-        pool, split, before = candidates, texts, shown
-        if rows is not None:
-            pool, before = candidates.take(rows), np.searchsorted(rows, list(shown)).tolist()
-            split = None if texts is None else texts.take(rows.tolist())
-            if pool.cover is not None:
-                pool = pool.with_checked(cover=pool.cover.that_count())
-        read: dict[str, Any] = {}
-        if split is not None and capabilities.words and pool.words is None and any(question):
-            read["words"] = split.match_words(question)
-        refers, adjoins = capabilities.references, capabilities.neighbours
-        if split is not None and (refers or adjoins) and pool.references is None:
-            read["references"] = split.find_references(refer=refers, neighbours=adjoins)
-        used = pool.with_checked(**read) if read else pool
-        if pool.relevance_given:
-            used = used.with_values(relevance=rescale(pool.relevance, relevance_scale))
-        selection = _select_up_to(k, used, pool.relevance, selector, before, limits)
-        if limits.min_gain is not None:
-            count = count_worthwhile(selection, selector, limits.min_gain, limits.min_k)
-            if count < len(selection):
-                # The first picks of a larger set are not always the smaller set.
-                fewer = _select_up_to(count, used, pool.relevance, selector, before, limits) if count else _EMPTY
-                selection = replace(fewer, ended=True)
-        if pool.relevance_given:
-            plain = read_only(pool.relevance[selection.indices].astype(np.float64))
-            selection = replace(selection, relevance=plain)
-        return selection if rows is None else at_rows(selection, rows)
-
-    bodies = texts.bodies if limits.drop_copies and texts is not None else []
-    different = [body for body in bodies if body]
-    if len(set(different)) == len(different):
-        return select_rows(None)
-    rows = _one_of_each_text(candidates, bodies, shown, limits)
-    if len(rows) == len(candidates):
-        return select_rows(None)
-    left_out = tuple(np.setdiff1d(np.arange(len(candidates)), rows).tolist())
-    return replace(select_rows(rows), left_out=left_out)
+    rows = every = np.arange(len(candidates))
+    if texts is not None and limits.drop_copies:
+        rows = _one_of_each_text(candidates, texts.bodies, shown, limits)
+    if len(rows) < len(every):
+        candidates, shown = candidates.take(rows), np.searchsorted(rows, list(shown)).tolist()
+        texts = None if texts is None else texts.take(rows.tolist())
+        if candidates.cover is not None:
+            candidates = candidates.with_checked(cover=candidates.cover.that_count())
+    read, capabilities = dict[str, Any](), capabilities_of(selector)
+    if texts is not None and capabilities.words and candidates.words is None and any(question):
+        read["words"] = texts.match_words(question)
+    refers, adjoins = capabilities.references, capabilities.neighbours
+    if texts is not None and (refers or adjoins) and candidates.references is None:
+        read["references"] = texts.find_references(refer=refers, neighbours=adjoins, prefer=candidates.prefer)
+    used = candidates.with_checked(**read) if read else candidates
+    if candidates.relevance_given:
+        used = used.with_values(relevance=rescale(candidates.relevance, relevance_scale))
+    selection = _select_up_to(k, used, candidates.relevance, selector, shown, limits)
+    if limits.min_gain is not None:
+        count = count_worthwhile(selection, selector, limits.min_gain, limits.min_k)
+        if count < len(selection):
+            # The first picks of a larger set are not always the smaller set.
+            fewer = _select_up_to(count, used, candidates.relevance, selector, shown, limits) if count else _EMPTY
+            selection = replace(fewer, ended=True)
+    if candidates.relevance_given:
+        plain = read_only(candidates.relevance[selection.indices].astype(np.float64))
+        selection = replace(selection, relevance=plain)
+    if len(rows) == len(every):
+        return selection
+    return replace(at_rows(selection, rows), left_out=tuple(np.setdiff1d(every, rows).tolist()))
 
 
 def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits) -> Rows:

@@ -130,10 +130,8 @@ def select(
     columns |= {"costs": costs, "sources": sources, "prefer": prefer, **constraints}
     values = {"question": question, "texts": texts, **called, **columns, "budget": budget, "min_gain": min_gain}
     given = [name for name, value in values.items() if value is not None]
-    given += ["min_k"] if min_k != DEFAULT_MIN_K else []
-    given += ["relevance_scale"] if relevance_scale != "minmax" else []
-    if given:
-        warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
+    given += [*["min_k"] * (min_k != DEFAULT_MIN_K), *["relevance_scale"] * (relevance_scale != "minmax")]
+    warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
     candidates = Candidates(query, vectors, ids=ids, copy=False, **columns)
     split = None
     if question is not None and texts is not None:

@@ -44,10 +44,18 @@ UNSPACED = (
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb"
 )
 _UNSPACED = re.compile(f"[{UNSPACED}]+")
-# What a word may be written with or without: soft hyphens, invisible joiners, Hebrew and Arabic vowel points, tatweel.
-_OPTIONAL = re.compile(
-    "[\u00ad\u200b-\u200d\u2060\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]+"
+# What a word may be written without: characters without a width, marks of Hebrew, Arabic and the Quran, tatweel; and
+# the stress marks of Cyrillic. Letters that are an apostrophe; digits of other scripts; and the mark of a footnote
+# behind a number or a word, which a unit has too: "m²".
+_WITHOUT = (
+    "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\u0591-\u05bd\u05bf\u05c1\u05c2\u05c7\u0610-\u061a\u0640"
+    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
 )
+_APOSTROPHES, _MARKS_OF_NOTES = "\u02b9\u02bb-\u02bf\ua78c", "²³¹⁰⁴-⁹"
+_OPTIONAL = re.compile(rf"[{_WITHOUT}]+|[\u0300\u0301](?<=[\u0400-\u052f].)")
+_APOSTROPHE, _DIGIT = re.compile(f"[{_APOSTROPHES}]"), re.compile(r"\d(?<![0-9])")
+_FOOTNOTE = re.compile(rf"[{_MARKS_OF_NOTES}](?:(?<=\d.)|(?<=[^\W\d_]{{3}}.))[{_MARKS_OF_NOTES}]*")
+_RARE = re.compile(rf"[{_WITHOUT}{_APOSTROPHES}{_MARKS_OF_NOTES}\u0300\u0301]|\d")
 # More marks on one letter than any language has: the time of NFKC is quadratic in their number. The voiced marks of
 # half-width katakana are letters to Python's \w, and marks after NFKC.
 _MARKS = re.compile(r"((?:(?![\x00-\x7f])[\W\uff9e\uff9f]){30})(?:(?![\x00-\x7f])[\W\uff9e\uff9f])+")
@@ -56,10 +64,9 @@ _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 # The same for ASCII: what is no letter, digit or underscore becomes a space. The bytes of other characters stay.
 _SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
 _ASCII = bytes(range(128))
-# Two forms of a letter: the Persian and the Arabic yeh and kaf; i, and i with the dot that is left of İ.
-_ONE_FORM = (("\u06cc", "\u064a"), ("\u0649", "\u064a"), ("\u06a9", "\u0643"), ("i\u0307", "i"))
-# Letters with a stroke, which have no mark that could be taken off.
-_STROKES = str.maketrans("łđøħŧ", "ldoht")
+# Forms of one letter: of the Arabic alef, yeh, kaf and heh. Those that the bare form of a word has for another letter.
+_ONE_FORM = str.maketrans("أإآٱیىکةہ", "اااايي\u0643هه")
+_BARE = str.maketrans({"ł": "l", "đ": "d", "ø": "o", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 # A longer word is no identifier and has no accents that matter: it may be an encoded file.
 LONG = 100
 
@@ -100,14 +107,14 @@ def bare_word(word: str) -> str:
     """
     if word.isascii() or len(word) > LONG:
         return word
-    letters, base = [], ""
+    letters, base = [], "-"
     for c in unicodedata.normalize("NFD", word):
-        if not unicodedata.combining(c):
-            base = c
-        elif (base and base.isascii()) or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308"):
-            continue
-        letters.append(c)
-    return unicodedata.normalize("NFC", "".join(letters)).translate(_STROKES)
+        kind = unicodedata.combining(c)
+        base = base if kind else c
+        # Class 7 has the dots of Indian letters, nukta.
+        is_accent = kind == 7 or base.isascii() or "\u0370" <= base <= "\u03ff" or (base, c) == ("е", "\u0308")
+        letters += [] if kind and is_accent else [c]
+    return unicodedata.normalize("NFC", "".join(letters)).translate(_BARE)
 
 
 def group_accented(words: Iterable[str]) -> dict[str, list[str]]:
@@ -133,15 +140,34 @@ def list_spellings(word: str, accented: Mapping[str, Sequence[str]]) -> list[str
 
 
 def space_words(text: str) -> str:
-    """The words of a text as they are written, between spaces. The text has no markup."""
-    if not text.isascii():
-        text = normalise(text)
-        # A search in the few characters outside of ASCII is faster than one in the text.
-        others = text.encode(errors="replace").translate(None, _ASCII).decode()
-        for pattern, replacement in ((_OPTIONAL, ""), (_UNSPACED, _pairs), (_BETWEEN, " ")):
-            if pattern.search(others):
-                text = pattern.sub(replacement, text)
+    """The words of a text that is clean as they are written, between spaces."""
+    others = _others(text)
+    for pattern, replacement in ((_UNSPACED, _pairs), (_BETWEEN, " ")) if others else ():
+        if pattern.search(others):
+            text = pattern.sub(replacement, text)
     return text.encode(errors="replace").translate(_SPACED).decode()
+
+
+def clean(text: str) -> str:
+    """The text without what a word or number may be written without, with one form of its characters and digits."""
+    if text.isascii():
+        return text
+    has_rare = _RARE.search(_others(text))
+    normal = normalise(_FOOTNOTE.sub("", text) if has_rare else text)
+    if not has_rare and (normal is text or not _RARE.search(_others(normal))):
+        return normal
+    return _DIGIT.sub(_as_digit, _APOSTROPHE.sub("'", _OPTIONAL.sub("", normal)))
+
+
+# A text is searched several times.
+@lru_cache(maxsize=1)
+def _others(text: str) -> str:
+    """The characters outside of ASCII: a search in these few is faster than one in the text."""
+    return "" if text.isascii() else text.encode(errors="replace").translate(None, _ASCII).decode()
+
+
+def _as_digit(digit: re.Match[str]) -> str:
+    return str(unicodedata.decimal(digit[0]))
 
 
 def normalise(text: str) -> str:
@@ -152,15 +178,12 @@ def normalise(text: str) -> str:
 def fold(text: str) -> str:
     """The text case-folded. İ leaves a dot behind an i, which is no letter."""
     folded = text.casefold()
-    if not folded.isascii():
-        for form, letter in _ONE_FORM:
-            folded = folded.replace(form, letter)
-    return folded
+    return folded if folded.isascii() else folded.replace("i\u0307", "i").translate(_ONE_FORM)
 
 
 def find_unspaced(text: str) -> list[str]:
     """The characters of a text that are split into pairs."""
-    return [*"".join(_UNSPACED.findall(normalise(text)))]
+    return [*"".join(_UNSPACED.findall(text))]
 
 
 def _pairs(run: re.Match[str]) -> str:

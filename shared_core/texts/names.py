@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from .fold import strip_markup
+from .identifiers import parse_identifier
+from .kinds import EDITION_BEFORE, EDITION_BEHIND, FAMILIES
 from .titles import HEAD, JOINING, LINE, as_key, clean_title, is_title, shorten_titles, split_heading, without_brackets
 from .words import Text, keep, read_text, split_words
 
@@ -64,6 +66,12 @@ _NEXT = re.compile(
     """,
     re.VERBOSE,
 )
+# What files and editions of one document are called besides its name.
+_EDITION = re.compile(
+    rf"\A(?:{EDITION_BEFORE}) +|(?:[\s_–—-]+(?:{EDITION_BEHIND}|v(?:er|ersion)?\.?[ _]?\d+(?:\.\d+)*|(?:19|20)\d\d)"
+    r"|\.(?:docx?|pptx?|xlsx?|pdf|odt|odp|txt|md|html?))+\Z",
+    re.IGNORECASE,
+)
 # A salutation ends its line, and a colon follows a speaker: "Hi Bob,", "Bob Roy (10:32): fine".
 _SPOKEN = re.compile(r"\s*(?:[(\[][^()\[\]\n]*[)\]]\s*)?(?:[:：](?!\S{2})|[,，!！](?=\s*(?:\n|\Z)))")
 # A sentence begins after a mark at the end of the word before, and in a new paragraph.
@@ -73,14 +81,12 @@ _NEW_SENTENCE = re.compile(rf"\A{_PIECE}[.!?:]|\n[{_GAP}]*\n")
 def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
-    The heading is the ``title`` in the front matter (YAML or TOML), an ``<h1>`` or ``<title>`` before all other text,
-    or the first line, if it is bold or a heading of Markdown. A first line without such marks is a heading if it is
-    short, does not end like a sentence, and further lines follow. A heading loses its markup, its number ("3.2",
-    "Chapter 3:") and its anchor. A heading that says nothing ("Untitled") is none.
-
-    Else the name is the run of two or more capitalised words with which the text begins, behind articles, prepositions
-    and numbers. A word such as "of" or "von" may stand inside of it. An instruction ("Click Save"), a salutation ("Hi
-    Bob,") or a speaker ("Bob Roy:") is no name. Scripts without capitals have names in headings alone.
+    The heading is the ``title`` in the front matter, an ``<h1>`` or ``<title>`` before all other text, or the first
+    line, if it is marked as a heading or bold, or if it is short, does not end like a sentence, and further lines
+    follow. It loses its markup and its number. Else the name is the run of two or more capitalised words with which the
+    text begins, behind articles, prepositions and numbers, but no instruction ("Click Save"), salutation ("Hi Bob,") or
+    speaker ("Bob Roy:"). A text that begins in lower case begins inside of a sentence. Scripts without capitals have
+    names in headings alone.
 
     Parameters
     ----------
@@ -111,7 +117,8 @@ def _read_name(text: Text) -> str:
     """:func:`read_name` with the number of a heading."""
     heading, head = split_heading(text)
     # Saves the search in texts without capitals.
-    if heading or not any(map(str.isupper, head[: LINE + 1])):
+    # A text that begins in lower case begins inside of a sentence.
+    if heading or head[:1].islower() or not any(map(str.isupper, head[: LINE + 1])):
         return heading
     for start, _, run in capitalised_runs(head):
         before, end = split_words(head[: min(start, LINE)]), start
@@ -123,7 +130,9 @@ def _read_name(text: Text) -> str:
             run = run[1:]
         if run:
             name = " ".join(run)
-            return name if len(run) > 1 and not _is_instruction(run) and as_key(name) else ""
+            has_digit = any(map(str.isdigit, name))
+            numbered = has_digit and any(one.family in FAMILIES for one in parse_identifier(name))
+            return name if len(run) > 1 and not numbered and not _is_instruction(run) and as_key(name) else ""
     return ""
 
 
@@ -199,6 +208,8 @@ def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> lis
 def _forms_of_title(title: str) -> list[str]:
     """ "Hoosick, New York" is called "Hoosick", and "Arsenal F.C." "Arsenal"."""
     name = without_brackets(title[: HEAD + 1])
+    if (short := _EDITION.sub("", name)) != name and short and (len(short.split()) > 1 or not name[-1].isdigit()):
+        return [name, short]
     place, *further = name.split(", ")
     if len(further) == 1 and all(word[0].isupper() for word in further[0].split()):
         return [name, place]

@@ -8,6 +8,7 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import read_only
 from ..candidates import REFERENCE_KINDS, References
@@ -43,11 +44,12 @@ class Neighbours(NamedTuple):
         return list({id(run): run for run in map(run_of.__getitem__, rows)}.values())
 
 
-def find_neighbours(facts: Sequence[Facts], texts: Sequence[str]) -> Neighbours:
+def find_neighbours(facts: Sequence[Facts], texts: Sequence[str], ranks: NDArray[np.int64] | None = None) -> Neighbours:
     """Which texts stand next to each other, by the ids that they say, else by their places.
 
     Two that contradict each other are no neighbours. Where different texts have one place, several documents have one
-    name, and none of their texts has neighbours by its place. A blank text stands for more than its text.
+    name, and none of their texts has neighbours by its place, unless ``ranks`` say which version counts. A blank text
+    stands for more than its text.
     """
     blank = [not text.strip() for text in texts]
     named = [(row, fact) for row, fact in enumerate(facts) if fact.id is not None and not blank[row]]
@@ -69,6 +71,8 @@ def find_neighbours(facts: Sequence[Facts], texts: Sequence[str]) -> Neighbours:
         and facts[other].beside[0] in (None, str(facts[row].id))
     ]
     for (_, key), at in documents.items():
+        if ranks is not None:
+            at = {number: [row for row in rows if ranks[row] == max(ranks[rows])] for number, rows in at.items()}
         if any(texts[row] != texts[some[0]] for some in at.values() for row in some):
             continue
         for number, later in pairwise(sorted(at)):

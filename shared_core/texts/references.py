@@ -7,25 +7,34 @@ one refers to it.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, compress, count
 from operator import contains
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._validation import read_only
 from ..candidates import REFERENCE_KINDS, References
 from .fold import bare_word, group_accented, list_spellings
-from .identifiers import Identifier, find_cited, number_sections
+from .identifiers import NUMBER, Citations, Identifier, number_sections
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
-from .words import Text
+from .words import Text, keep
 
 # Which letters of a word are capitals.
 Capitals = tuple[int, ...]
 
 _CITATION = REFERENCE_KINDS.index("citation")
+# Links in a text, each with what every one has: the search for this is fast.
+_PART = r"(?:[^\s<>\"'()\[\]]|\([^()\s]{0,200}\)){1,500}"
+_IN_TEXT = {
+    "[[": re.compile(r"\[\[([^\[\]|#\n]{1,200})(?:[|#][^\[\]\n]{0,200})?\]\]"),
+    "](": re.compile(rf"\]\(<?({_PART})"),
+    "://": re.compile(rf"https?://{_PART}"),
+    "#": re.compile(r"#(?<![\w#&/]#)(\d{1,9})\b"),
+}
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)([^#]*)")
 
 
@@ -37,12 +46,19 @@ def find_split_references(
     keys: Sequence[Iterable[Hashable]] | None,
     identifiers: Sequence[Sequence[Identifier]] = (),
     sources: Sequence[Hashable | None] | None = None,
+    ranks: NDArray[np.int64] | None = None,
 ) -> References:
     """:func:`find_references` for texts that are split, and named by :func:`list_names`; the arrays are read-only.
 
-    ``identifiers`` are those of :func:`list_identifiers`; by default no citations are read.
+    ``identifiers`` are those of :func:`list_identifiers`; by default no citations are read. Of several versions of a
+    text, references lead to the ones with the highest of the ``ranks``.
     """
     n = len(texts)
+
+    def find_newest(rows: Collection[int]) -> list[int]:
+        highest = 0 if ranks is None else max(ranks[[*rows]], default=0)
+        return [row for row in rows if ranks is None or ranks[row] == highest]
+
     name_keys = [list(map(key_of_words, forms)) for forms in names]
     documents: dict[Key, list[int]] = defaultdict(list)
     for row, (key, *_) in enumerate(name_keys):
@@ -55,18 +71,20 @@ def find_split_references(
                 bearers[key].append(row)
     bearers.pop((), None)
     own_titles = [title or "" for title in titles or [""] * n]
-    linked: dict[int, set[int]] = {}
-    if links is not None:
+    linked = {row: targets for row, targets in enumerate(links or ()) if targets is not None}
+    in_text = {row: own for row, text in enumerate(texts) if row not in linked and (own := find_links(text))}
+    reached: dict[int, set[int]] = {}
+    if linked or in_text:
         called = [filter(None, (title, *forms[:1])) for title, forms in zip(own_titles, names, strict=True)]
-        linked = _follow_links(links, [()] * n if keys is None else keys, called, bearers)
+        reached = _follow_links({**linked, **in_text}, keys or [()] * n, called, bearers, identifiers, find_newest)
     # The kind counts where the strength is above 0. 0 is "name".
     strength, kinds = np.zeros((n, n), np.float32), np.zeros((n, n), np.int8)
     capitals = {key: forms for key, forms in _capitals_of(names, name_keys).items() if key in bearers}
-    for row, in_text in _find_in_texts(texts, linked, capitals):
-        for key in in_text.difference(name_keys[row]):
-            strength[row, bearers[key]] = 1
-    for row, targets in linked.items():
-        strength[row, list(targets)], kinds[row] = 1, REFERENCE_KINDS.index("link")
+    for row, named in _find_in_texts(texts, linked, capitals):
+        for key in named.difference(name_keys[row]):
+            strength[row, find_newest(bearers[key])] = 1
+    for row, targets in reached.items():
+        strength[row, list(targets)], kinds[row, list(targets)] = 1, REFERENCE_KINDS.index("link")
     same = [documents[key] if key else [row] for row, (key, *_) in enumerate(name_keys)]
     for row, rows in enumerate(same):
         strength[row, rows] = 0
@@ -76,12 +94,9 @@ def find_split_references(
     strength *= np.where(m < others, weights.clip(0, 1), 0.0).astype(np.float32)
     documents_of = np.tile(np.array([rows[0] for rows in same], np.int64), (len(REFERENCE_KINDS), 1))
     if any(identifiers):
-        # Texts of no known source that share a title are parts of one document.
-        shared = {title for title, number in Counter(own_titles).items() if title and number > 1}
-        given = zip([None] * n if sources is None else sources, own_titles, strict=True)
-        known = [title if source is None and title in shared else source for source, title in given]
-        for row, cited, clearness in find_cited(texts, identifiers, known, own_titles, linked):
-            for target in cited:
+        known = [None] * n if sources is None else sources
+        for row, cited, clearness in Citations(identifiers, known, own_titles).find_cited(texts, linked):
+            for target in find_newest(cited):
                 if target != row and clearness > strength[row, target]:
                     strength[row, target], kinds[row, target] = clearness, _CITATION
         documents_of[_CITATION] = number_sections(identifiers, known)
@@ -118,25 +133,40 @@ def _find_capitals(word: str) -> Capitals:
     return () if is_joining(word) else tuple(place for place, letter in enumerate(word) if letter.isupper())
 
 
+@keep
+def find_links(text: Text) -> list[str]:
+    """What the links in a text lead to: "[[note]]", "[words](target)", a URL, and "#123" as "123"."""
+    found = chain.from_iterable(link.findall(text.text) for sign, link in _IN_TEXT.items() if sign in text.text)
+    return [target.strip().rstrip(".,;:!?") for target in found]
+
+
 def _follow_links(
-    links: Sequence[Iterable[Hashable] | None],
+    links: Mapping[int, Iterable[Hashable]],
     keys: Sequence[Iterable[Hashable]],
     names: Sequence[Iterable[str]],
     bearers: Mapping[Key, list[int]],
+    identifiers: Sequence[Sequence[Identifier]],
+    find_newest: Callable[[Collection[int]], list[int]],
 ) -> dict[int, set[int]]:
-    """For each text with a list of links, the rows that they lead to, by key, title or name."""
+    """For each text with links, the rows that they lead to, by key, title, name or number."""
     rows_of: dict[Hashable, set[int]] = defaultdict(set)
+    numbers: dict[Hashable, list[int]] = defaultdict(list)
+    for row, some in enumerate(identifiers):
+        for family, path, _ in some:
+            numbers[path[0]] += [row] if family == NUMBER and len(path) == 1 else []
     for row, (own, called) in enumerate(zip(keys, names, strict=True)):
         # A link may also be a title that is too short or too long for a name that is found in texts.
         for name in (*own, *called):
             rows_of[name].add(row)
             rows_of[as_address(name)].add(row)
-    reached: dict[int, set[int]] = {row: set() for row, targets in enumerate(links) if targets is not None}
-    for row, rows in reached.items():
-        for target in links[row] or ():
+    reached = defaultdict[int, set[int]](set)
+    for row, targets in links.items():
+        for target in targets:
             by_name = bearers.get(as_key(clean_title(target)), []) if isinstance(target, str) else []
             # A link to a place in a page leads to the passage with this address, or else to the page.
-            rows.update(rows_of.get(target) or rows_of.get(as_address(target)) or (), by_name)
+            found = rows_of.get(target) or rows_of.get(as_address(target)) or set(numbers.get(target, ()))
+            # A page that links to itself leads nowhere.
+            reached[row].update(() if row in found else find_newest(found), find_newest(by_name))
     return reached
 
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from types import NoneType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._validation import as_identifiers, as_names, as_optional, as_plain, is_missing, quoted
 from ..candidates import Parts, References
 from ..errors import InvalidInputError
-from ..facts import Facts, Place, read_place
+from ..facts import FILE, Facts, Place, read_place
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names
 from .neighbours import Neighbours, add_neighbours, find_neighbours, refer_to_nothing
 from .references import as_address, find_split_references
-from .titles import as_key, clean_title, is_title, replace_titles_of_many, split_heading
-from .words import Weigh, check_strings, match_split_words, read_text
+from .titles import as_key, clean_title, cut_running_header, is_title, replace_titles_of_many, split_heading
+from .words import Text, Weigh, check_strings, match_split_words, read_text
 
 _NOTHING = Facts()
 # What stands between links in one string. A URL may hold a comma.
@@ -48,7 +52,7 @@ class Texts:
         self._texts, self._bodies = list(map(read_text, texts)), list(map(read_text, self.bodies))
         self._refer, self._adjoin, self._weigh = refer, neighbours, weigh
         self._matches: dict[tuple[str, ...], Parts] = {}
-        self._with_neighbours: dict[bool, References] = {}
+        self._found: dict[tuple[bool, bool, bytes | None], References | None] = {}
         self._taken: dict[tuple[int, ...], Texts] = {}
 
     def match_words(self, question: str | Sequence[str]) -> Parts:
@@ -60,14 +64,25 @@ class Texts:
 
     @cached_property
     def titles(self) -> list[str]:
-        """The first title of each text that says something; empty if none does.
+        """The heading of each text that a splitter wrote, else its first title that says something; it may be empty.
 
-        In place of one that many files share, a text has its heading, if there is one.
+        In place of a title that many files share, a text has the heading with which it begins, if there is one.
         """
         titles = [next(filter(is_title, fact.titles), "") for fact in self.facts]
-        return replace_titles_of_many(
-            titles, lambda row: self.facts[row].file, lambda row: split_heading(self._bodies[row])[0]
-        )
+        files = [fact.file for fact in self.facts]
+        titles = replace_titles_of_many(titles, files.__getitem__, lambda row: split_heading(self._heads[row])[0])
+        for row, fact in enumerate(self.facts):
+            if is_title(fact.heading):
+                # LlamaIndex leaves the heading of a text in it, and says those before it.
+                own = split_heading(self._heads[row])[0] if self.bodies[row].lstrip().startswith("#") else ""
+                titles[row] = own or fact.heading
+        return titles
+
+    @cached_property
+    def _heads(self) -> list[Text]:
+        """The texts without a running header."""
+        heads = zip(cut_running_header(self.bodies), self._bodies, strict=True)
+        return [body if head is body.text else read_text(head) for head, body in heads]
 
     @cached_property
     def links(self) -> list[tuple[str, ...] | None]:
@@ -90,45 +105,77 @@ class Texts:
     @cached_property
     def names(self) -> list[list[str]]:
         """The full name of each text, which may be empty, and its short forms."""
-        return list_names(self.titles, self.bodies)
+        return list_names(self.titles, [text.text for text in self._heads])
 
     @cached_property
     def identifiers(self) -> list[list[Identifier]]:
         """What each text is called by number or code."""
-        return list_identifiers([fact.identifiers for fact in self.facts], self._bodies)
+        return list_identifiers([fact.identifiers for fact in self.facts], self._heads, self.titles)
 
-    @property
+    @cached_property
     def sources(self) -> list[Hashable]:
-        """The document to which the numbers in each text belong; None if it is not known."""
-        return [fact.source for fact in self.facts]
+        """The document to which the numbers in each text belong; None if it is not known.
+
+        A source that is no file may hold several documents, which their files tell apart, or titles that several texts
+        share. Such a title also stands for a source that is not known.
+        """
+        titles = [next(filter(is_title, fact.titles), "") for fact in self.facts]
+        shared = {title for title, number in Counter(titles).items() if title and number > 1}
+        of_titles = defaultdict[Hashable, set[str]](set)
+        for fact, title in zip(self.facts, titles, strict=True):
+            of_titles[fact.source].add(title)
+        sources: list[Hashable] = []
+        for fact, title in zip(self.facts, titles, strict=True):
+            source: Hashable = fact.source
+            if source is None:
+                source = title if title in shared else None
+            elif not (isinstance(source, str) and FILE.search(source)):
+                parts = of_titles[source]
+                if fact.file not in (None, source):
+                    source = source, fact.file
+                elif len(parts) > 1 and not shared.isdisjoint(parts):
+                    source = source, title
+            sources.append(source)
+        return sources
 
     @cached_property
     def neighbours(self) -> Neighbours:
         """Which texts stand next to each other."""
         return find_neighbours(self.facts, self.bodies)
 
+    def read_body(self, row: int) -> Text:
+        """What the text says, without what an index puts before it."""
+        return self._bodies[row]
+
     def find_title(self, row: int) -> str:
         """The title of a text as it is, or else its name; empty if it has none."""
         return self.titles[row] or self.names[row][0]
 
-    @cached_property
+    @property
     def references(self) -> References | None:
         """Which texts refer to which others; None if they are not to be read, or if there is no text."""
-        links = None if all(own is None for own in self.links) else self.links
-        if not self._refer or (links is None and not any(self.bodies)):
-            return None
-        keys = None if links is None else [fact.keys for fact in self.facts]
-        called = self.identifiers
-        return find_split_references(self._bodies, self.names, self.titles, links, keys, called, self.sources)
+        return self.find_references(neighbours=False)
 
-    def find_references(self, *, refer: bool = True, neighbours: bool = True) -> References | None:
-        """The ``references``, and the neighbours; None if there are none, or if there is no text."""
-        found = self.references if refer else None
-        if not (neighbours and self._adjoin and any(self.neighbours.after)):
-            return found
-        if refer not in self._with_neighbours:
-            self._with_neighbours[refer] = add_neighbours(found, self.bodies, self.neighbours.after)
-        return self._with_neighbours[refer]
+    def find_references(
+        self, *, refer: bool = True, neighbours: bool = True, prefer: NDArray[np.int64] | None = None
+    ) -> References | None:
+        """The references of these kinds; None if there are none, or if there is no text.
+
+        Of several versions of a text they lead to the ones with the highest rank that ``prefer`` gives.
+        """
+        key = refer, neighbours, None if prefer is None else prefer.tobytes()
+        if key not in self._found:
+            found, links = None, None if all(own is None for own in self.links) else self.links
+            if refer and neighbours:
+                found = self.find_references(neighbours=False, prefer=prefer)
+            elif refer and self._refer and (links is not None or any(self.bodies)):
+                keys, read = [fact.keys for fact in self.facts], (self.identifiers, self.sources, prefer)
+                found = find_split_references(self._bodies, self.names, self.titles, links, keys, *read)
+            if neighbours and self._adjoin:
+                beside = self.neighbours if prefer is None else find_neighbours(self.facts, self.bodies, prefer)
+                found = add_neighbours(found, self.bodies, beside.after) if any(beside.after) else found
+            self._found[key] = found
+        return self._found[key]
 
     def take(self, rows: Sequence[int]) -> Texts:
         """The texts at these rows, which are not split again."""
@@ -157,25 +204,22 @@ def find_references(
 ) -> References:
     """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
 
-    Names are compared word by word, as :func:`match_words` splits texts. Brackets at the end of a name are left out. At
-    each place of a text the longest name counts: a text about New York City does not name New York. Candidates with the
-    same name are parts of one document and never refer to each other.
-
-    A title is a name if each of its words, joining ones such as "of" aside, has a capital, a digit, or a mark as in
-    ``max_tokens`` and ``numpy.fft``. So "Model names" is a heading and no name. In scripts without capitals every title
-    is a name. A text names it by writing it with the same capitals. A name of several words may also have words all in
-    capitals, in the text ("Ann LEE") or in the title. A name of one word does not count if a text has it in lower case.
-    A text may write a name without its accents, and with accents a name that has none.
+    Names are compared word by word, as :func:`match_words` splits texts, without brackets at their ends. At each place
+    of a text the longest name counts: a text about New York City does not name New York. Candidates with the same name
+    are parts of one document and never refer to each other. A title is a name if each of its words, joining ones such
+    as "of" aside, has a capital, a digit, or a mark as in ``max_tokens``; in scripts without capitals every title is
+    one. A text writes a name with the same capitals, or all in capitals if it has several words. A name of one word
+    does not count if a text has it in lower case.
 
     A name that stands in many texts says little. If m of the n' candidates with other names contain it, it weighs
-    log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1: 1 for a name that stands in one text, 0 for one
-    that stands in all of them.
+    log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1.
 
-    A text also refers to what it cites by a number ("Rule 4.5.1", "§ 12 Abs. 2", "第5条"), a code ("RFC 7231", "error
-    E1042"), a file (``utils/io.py``) or a symbol (``parse_header()``). A number means a text of the same source, unless
-    another document is named beside it ("Art. 6 GDPR"). It needs its kind ("Rule"), or three levels and a word such as
-    "see". A citation that leads to m parts of a section leads to each by 1/m, and so does one to m texts of the same
-    number whose sources are not known.
+    A text also refers to what it cites: a number ("Rule 4.5.1", "§ 12 Abs. 2", "第5条", "Sections 3 to 5"), a code
+    ("RFC 7231", "E1042"), a file (``utils/io.py``) or a symbol (``parse_header()``) that another candidate has. A
+    number of less than three levels needs its kind, "Rule", or the word with which a candidate writes its own number.
+    It means a text of the same source, unless another document is named beside it ("Art. 6 GDPR"). A citation that
+    leads to m parts of a section leads to each by 1/m. Links in a text count too: ``[[note]]``, ``[words](URL)``, and
+    URLs.
 
     A text that does not refer to the next or previous text of its source in another way leads to it by s², where s is
     the share of that text that does not overlap with its own.
@@ -185,24 +229,20 @@ def find_references(
     texts : sequence of n str
         The texts of the candidates.
     titles : sequence of n str or None, optional
-        Their names. What a site puts around its titles (" | FilmBase") does not count, nor do the numbers of headings
-        ("3.2", "Chapter 3:"). :func:`read_name` reads the name of a text without a title: None, empty, or one that says
-        nothing ("Untitled", "Document1").
+        Their names. What a site puts around its titles (" | FilmBase") does not count, nor do the numbers of headings.
+        :func:`read_name` reads the name of a text without a title that says something.
     links : sequence of n iterables or None, optional
-        What each text links to: ids, URLs or titles of other documents. URLs are compared without their fragment and
-        their final "/". A text with a list of links refers to the candidates that they lead to, and to no others: it is
-        not searched for names. None: the text has no such list.
+        What each text links to: ids, URLs or titles. URLs are compared without their fragment and their final "/". A
+        text with a list of links refers to the candidates that they lead to, and to no others. None: it has no list.
     keys : sequence of n iterables, optional
         What else links may call each candidate: its id, its URL.
     identifiers : sequence of n str, iterables of str, or None, optional
         The number or code of each candidate, or several: "4.5.1(2)", "Art. 6", "E1042", "src/io.py". If a row has none,
-        its identifier is the number or code with which its text begins ("4.5.1 A person must"), or what its code
-        defines.
+        it is the one with which its text or title begins ("4.5.1 A person must"), or what its code defines.
     sources : sequence of n hashables or None, optional
         The document that each candidate is a part of. Missing values are not known.
     neighbours : sequence of n int or None, optional
-        The number of each text in its source, at least 0: texts with successive numbers are neighbours. They need
-        ``sources``.
+        The number of each text in its source, at least 0: texts with successive numbers are neighbours.
 
     Returns
     -------

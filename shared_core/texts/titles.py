@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 from .fold import strip_markup
+from .identifiers import find_own_number
 from .words import Text, keep, split_words
 
 Key = tuple[str, ...]
@@ -36,19 +37,10 @@ _NEVER_IN_NAMES = frozenset("|·»•:")
 _APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
 # Anchors and attributes behind a heading, and the sign of a link to it.
 _ANCHOR = re.compile(r"(?: ?(?:\{[#.:][^{}]*\}|[¶\u200b])| #+)+\Z")
-_PART = (
-    "chapter|section|part|appendix|article|lesson|kapitel|abschnitt|teil|anhang|artikel|chapitre|partie|annexe|"
-    "capítulo|sección|anexo|capitolo|глава|раздел|часть"
-)
-# What follows must be there. Behind a number that is ``alone`` it is no word in lower case: "3.5 mm jack" is a name.
-_NUMBER = re.compile(
-    rf"""
-    (?: (?i:{_PART}) \s+ (?: \d+ (?:\.\d+)* | (?i:[ivxlc]+) | [A-Z] ) \s* [.:)–—-] \s+ (?=\w)
-    | §+ \s* \d+ [a-z]? (?: \s* [-–] \s* \d+ [a-z]? )? [.:]? \s+ (?=\w)
-    | [第제] \s* [\d一二三四五六七八九十百千〇零]+ \s* [章節节回部編编条條款篇課课장절조편부항] [\s:：、.]* (?=\w)
-    | (?P<alone>
-        (?: (?: \d{{1,2}} | [A-Z] ) (?: \.\d{{1,2}} )+ [.:)]? | [IVX]{{2,}} [.)] ) \s+ (?=[^\W\d_]) ) )""",
-    re.VERBOSE,
+# Between a number and what is the name: "Chapter 3: Links", "3.2 Links", "IV. Links", but not "Section 8 Housing".
+_BEHIND_NUMBER, _ROMAN = (
+    re.compile(r"\s*[.:)–—-]+\s+(?=\w)|[\s:：、.]+(?=\w)"),
+    re.compile(r"[IVX]{2,}[.)]\s+(?=[^\W\d_])"),
 )
 _NO_TITLE = re.compile(
     r"""
@@ -73,8 +65,8 @@ LINE = 60
 EMPTY_HEADINGS = 3
 # A line that ends like this is a sentence or leads to one, and no heading.
 _SENTENCE_ENDS = tuple(".,;:!?。，；：！？،؛।")
-# Blanks; the byte order mark and the space of no width are some that str.strip leaves.
-_BLANKS = re.compile(r"[\s\ufeff\u200b]*+")
+# Blanks, and characters without a width.
+_BLANKS = re.compile(r"[\s\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*+")
 # What may stand before the first line of a text: blanks, comments ("<!-- image -->"), pictures and rules.
 _NOTHING = re.compile(
     r"(?: [\s\ufeff\u200b]++ | <!--.*?--> | !\[[^\[\]]*\]\([^()]*\) | \[!\[[^\[\]]*\]\([^()]*\)\]\([^()]*\)"
@@ -97,6 +89,10 @@ _HEADING_ELEMENT = re.compile(
 # The line under a heading of Markdown, and a line that is bold as a whole.
 _UNDERLINE = re.compile(r"[^\S\n]*(?:={2,}|-{2,})[^\S\n]*(?:\n|\Z)")
 _BOLD = re.compile(r"(\*\*|__)(?!\s)(?:(?!\1).)+(?<!\s)\1")
+
+
+# A line that is a number with its kind: "Article 17".
+_DIGITS, _NUMBERED = re.compile(r"\d+"), re.compile(r"\W*[^\W\d_]*\W*0[\W0]*")
 
 
 # The titles of a corpus come back with each question.
@@ -149,8 +145,11 @@ def shorten_titles(titles: Sequence[str]) -> list[str]:
 
 
 def _without_number(title: str) -> str:
-    number = _NUMBER.match(title)
-    return title[number.end() :] if number and not (number["alone"] and title[number.end()].islower()) else title
+    if not (end := find_own_number(title)):
+        return _ROMAN.sub("", title, count=1)
+    rest = _BEHIND_NUMBER.match(title, end)
+    named = rest and (rest[0].strip() or not title[0].isalpha() or not title[0].isascii())
+    return title[rest.end() :] if rest and named else title
 
 
 def _cut_shared(titles: set[str]) -> dict[str, str]:
@@ -192,6 +191,22 @@ def replace_titles_of_many(
             for row in rows:
                 replaced[row] = read(row).strip() or titles[row]
     return replaced
+
+
+def cut_running_header(texts: Sequence[str]) -> list[str]:
+    """The texts without the first line, where it stands in many of them, digits apart, and is no number of its own.
+
+    >>> cut_running_header(["ACME Inc. 2024\\nOne", "ACME Inc. 2024\\nTwo", "ACME Inc. 2025\\nThree", "Four"])
+    ['One', 'Two', 'Three', 'Four']
+    """
+    lines = [text.lstrip()[:HEAD].partition("\n") for text in texts]
+    keys = [_DIGITS.sub("0", line) if end and rest.strip() else "" for line, end, rest in lines]
+    number = Counter(key for key, _ in {*zip(keys, texts, strict=True)} if key and not _NUMBERED.fullmatch(key))
+    least = max(SOURCES, SHARE_OF_CANDIDATES * len(texts))
+    return [
+        text if number[key] < least else text.lstrip()[len(line[0]) + 1 :]
+        for text, key, line in zip(texts, keys, lines, strict=True)
+    ]
 
 
 def as_key(name: str) -> Key:

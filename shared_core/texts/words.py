@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._validation import quoted, read_only
 from ..candidates import Parts
 from ..errors import InvalidInputError
-from .fold import LONG, bare_word, find_unspaced, fold, group_accented, list_spellings, space_words, strip_markup
+from .fold import LONG, bare_word, clean, find_unspaced, fold, group_accented, list_spellings, space_words, strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.
 K1, B = 1.2, 0.75
@@ -63,10 +63,10 @@ class Text:
         self.text = text
         self.kept: dict[Callable[[Text], Any], Any] = {}
 
-    @property
+    @cached_property
     def plain(self) -> str:
-        """The text without markup."""
-        return strip_markup(self.text)
+        """The text without markup, with one form of its characters and digits."""
+        return clean(strip_markup(self.text))
 
     @cached_property
     def written(self) -> list[str]:
@@ -185,8 +185,8 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
     is 0 for a word that stands in no text, or in all of them. So no list of stop words is needed.
 
     Texts are read without markup. An identifier counts as one word and by its parts, which do not add to l: a question
-    about "user id" finds ``getUserById``. A word of the question without accents finds a word with or without them, and
-    a word with accents finds itself and its form without.
+    about "user id" finds ``getUserById``. A word without accents finds a word with or without them, and a word with
+    accents finds itself and its form without.
 
     Parameters
     ----------

@@ -270,23 +270,6 @@ def filtered(subject: Subject, kind: int | str) -> dict[str, Any]:
     return {"search_kwargs": by_function if kind == 0 else {"filter": {"topic": TOPIC}}}
 
 
-@OVER_STORES
-@over(RETRIEVERS)
-async def test_what_the_filter_of_the_store_excludes_does_not_come_in(subject: Subject, kind: int | str) -> None:
-    if subject is LLAMAINDEX and kind == 1:
-        pytest.skip("LlamaIndex's FAISS stores have no filters.")
-    store, told = open_store(subject, kind), list[Any]()
-    extra = words(subject, about="passage", k=60)
-    made = subject.make(store, k=2, fetch_k=3, extra_retrievers=extra, extra_k=60, **filtered(subject, kind))
-    subject.run(made, told=told)
-    await subject.arun(made, told=told)
-    ids = {row.id for row in ROWS if row.metadata["topic"] == TOPIC}
-    for event in told:
-        (report,) = event["extra_retrievers"]
-        assert {*report["found"]} == ids
-        assert {*report["left_out"]} == {row.id for row in ROWS} - ids
-
-
 def test_llamaindex_filters_nodes_of_other_sources_too() -> None:
     told: list[Any] = []
     ours = [NEW[0]._replace(metadata={"number": 100, "topic": TOPIC}), NEW[1]]

@@ -7,7 +7,6 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from langchain_setselect import compare_store
@@ -154,7 +153,7 @@ def test_the_search_that_was_there_before_raises_its_own_errors() -> None:
 
 
 @over(RETRIEVERS)
-def test_the_log_gives_the_figures_of_a_direct_comparison(subject: Subject, log: Path) -> None:
+def test_the_log_has_the_sets_of_a_direct_comparison(subject: Subject, log: Path) -> None:
     texts = [f"{trait} {topic} {other}" for trait in TRAITS[:3] for topic in TOPICS[:3] for other in TOPICS[3:]]
     store, settings = subject.corpus(), [named("similarity"), named("mmr")]
     for text in texts:
@@ -162,8 +161,5 @@ def test_the_log_gives_the_figures_of_a_direct_comparison(subject: Subject, log:
     compared = compare_store if subject is LANGCHAIN else compare_index
     direct = compared(store, texts, k=4, fetch_k=20, settings=settings)
     for setting, name in enumerate(("returned", "selected")):
-        for key in ("relevance", "redundancy"):
-            logged = np.mean([line[key][name] for line in lines(log)])
-            assert logged == pytest.approx(direct.values[setting, key].mean, abs=1e-6)
         for view, line in zip(direct.queries, lines(log), strict=True):
             assert {view.candidates[i].id for i in view.picks[setting]} == {*line[name]}

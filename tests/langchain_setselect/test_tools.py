@@ -327,18 +327,6 @@ def test_a_budget_of_tokens(embeddings: WordEmbeddings) -> None:
     assert sum(len(tool.name) / 6 for tool in chosen) <= 5
 
 
-def test_shadow(embeddings: WordEmbeddings, caplog: pytest.LogCaptureFixture) -> None:
-    runs, model = Runs(), Scripted(script=[AIMessage("Done.")])
-    with caplog.at_level(logging.INFO, "setselect.shadow"):
-        agent = create_agent(model, tools=TOOLS, middleware=[SetSelectTools(embeddings, 2, shadow=True)])
-        agent.invoke({"messages": REQUEST}, {"callbacks": [runs]})
-    assert model.seen == [NAMES]
-    chosen = names_of(select_tools(REQUEST, TOOLS, 2, embeddings=embeddings))
-    assert {*runs.told[0]["ids"]} == {*chosen}
-    assert (runs.told[0]["shadow"], runs.told[0]["all_because"]) == (True, "shadow")
-    assert f'"{chosen[0]}"' in caplog.records[0].getMessage()
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -1,6 +1,5 @@
 """Where the vectors come from: a registered reader, an embedding model, a cache; and what goes wrong between."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever, register_vector_source, vectors
-from langchain_setselect.vectors import find_reader
 from shared_core import EmbeddingFallbackWarning, InvalidParameterError, SetSelectWarning, VectorSourceError
 from shared_core.retrieval import events
 from tests.langchain_setselect.conftest import WordEmbeddings, faiss, in_memory
@@ -54,13 +52,10 @@ def search(store: Wrapped, query: list[float], fetch_k: int, **kwargs: Any) -> t
 
 
 @pytest.fixture(autouse=True)
-def afresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the readers and warnings of other tests."""
     monkeypatch.setattr(vectors, "_READERS", dict(vectors._READERS))
     monkeypatch.setattr(events, "FALLBACKS", set())
-    find_reader.cache_clear()
-    yield
-    find_reader.cache_clear()
 
 
 async def test_the_texts_of_an_unknown_store_are_embedded_with_one_warning_per_class(

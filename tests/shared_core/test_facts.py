@@ -49,8 +49,9 @@ def links_of(value: Any, **more: Any) -> Any:
     [
         ({}, ""),
         ({"title": None, "Title": " Ann Lee "}, "Ann Lee"),
-        ({"title": 7, "Header 1": "Guide", "Header 2": "Usage"}, "Guide"),
-        ({"header_path": "/Guide/Usage/"}, "Guide"),
+        ({"title": 7, "Header 1": "Guide", "Header 2": "Usage"}, "Usage"),
+        ({"title": "Handbook", "Header 2": "Untitled"}, "Handbook"),
+        ({"header_path": "/Guide/Usage/"}, "Usage"),
         ({"file_name": "report_final.pdf", "filename": "Forbidden_Ground.html"}, "Forbidden Ground"),
         ({"file_name": "北京.md"}, "北京"),
         ({"source": "C:\\texts\\Ann Lee.txt"}, "Ann Lee"),

@@ -8,7 +8,7 @@ import pytest
 
 from shared_core.retrieval import tools
 from shared_core.retrieval.pool import is_name_of_text, name_items, name_of_text
-from shared_core.retrieval.tools import ParallelCalls, RecentSteps
+from shared_core.retrieval.tools import ParallelCalls, remember_steps
 
 
 @pytest.mark.parametrize("text", ["B", "", "é", "\ud800", "\0", "1" * 1_000_000])
@@ -35,15 +35,15 @@ def test_a_call_that_runs_again_replaces_its_names() -> None:
 
 def test_the_calls_of_a_step_are_one_object_until_many_later_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "_STEPS", 2)
-    steps = RecentSteps()
-    first = steps.calls_of("first")
-    assert steps.calls_of("second") is not first
-    assert steps.calls_of("first") is first
-    steps.calls_of("third")
-    assert steps.calls_of("first") is first
-    steps.calls_of("fourth")
-    steps.calls_of("fifth")
-    assert steps.calls_of("first") is not first
+    calls_of = remember_steps()
+    first = calls_of("first")
+    assert calls_of("second") is not first
+    assert calls_of("first") is first
+    calls_of("third")
+    assert calls_of("first") is first
+    calls_of("fourth")
+    calls_of("fifth")
+    assert calls_of("first") is not first
 
 
 def test_one_object_serves_several_event_loops() -> None:

@@ -68,6 +68,16 @@ from shared_core.texts.titles import as_key
         ("_Johan Earl_ was born in 1975.", "Johan Earl"),
         ("[Johan Earl](https://x.org/" + "x" * 300 + ") was born in 1975.", "Johan Earl"),
         ("> **Johan Earl**, an actor, was born in 1975.", "Johan Earl"),
+        # Marks of direction, and other characters without a width.
+        ("\u200f\u202bסדר יום\n\nהישיבה נפתחה.", "סדר יום"),
+        ("\u2067جدول الأعمال\n\nافتتحت الجلسة.", "جدول الأعمال"),
+        ("\u2060\u200e# Opening hours\n\nWe open.", "Opening hours"),
+        ("\u200eAnn Lee was born.", "Ann Lee"),
+        # A chunk that begins inside of a sentence, and a number.
+        ("as the Data Retention Policy says, we keep it.", ""),
+        ("and Ann Lee was born.", ""),
+        ("Rule 4.5.1 does not apply.", ""),
+        ("Apollo 13 was launched.", "Apollo 13"),
         # Instructions.
         ("Click Save to keep the file.", ""),
         ("Open Settings and scroll.", ""),

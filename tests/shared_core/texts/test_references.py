@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setselect import InvalidInputError, InvalidParameterError, find_references
+from shared_core.candidates import REFERENCE_KINDS
+from shared_core.texts import as_texts
 from tests import oracles
 
 quick = settings(deadline=None, derandomize=True, max_examples=60)
@@ -262,6 +264,43 @@ def test_a_link_to_a_part_of_a_page_leads_to_it_or_else_to_the_page() -> None:
 def test_a_link_may_be_a_title_with_its_site_or_without(link: str) -> None:
     names = ["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase"]
     assert np.argwhere(refer([""] * 3, names, links=[[link], [], []])).tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("See [[approval process]].", [1]),
+        ("See [[Approval process|how to ask]] and [[Parental leave#Pay]].", [1, 2]),
+        ("See [how to ask](https://wiki/x/approval).", [1]),
+        ('See [how to ask](<https://wiki/x/approval> "Ask").', [1]),
+        ("See [leave](https://wiki/x/leave_(parents)#pay).", [2]),
+        ("See https://wiki/x/approval, or ask.", [1]),
+        ("(https://WIKI/x/approval/)", [1]),
+        ("Fixed by #17, see #4.", [3]),
+        ("[![Badge](https://wiki/b.svg)](https://wiki/x/approval)", [1]),
+        ("https://wiki/x/abroad#here and [[Working abroad]]", []),
+        ("https://wiki/x/approvals, [[Approval]], #170, a#17, &#17; [approval process]", []),
+    ],
+)
+def test_links_in_a_text_lead_to_what_they_call(text: str, rows: list[int]) -> None:
+    names = ["Working abroad", "Approval process", "Parental leave", None, None]
+    keys = [["https://wiki/x/abroad"], ["https://wiki/x/approval"], ["https://wiki/x/leave_(parents)"], [], []]
+    found = find_references([text, "", "", "", ""], names, keys=keys, identifiers=[None, None, None, "17", "2.1"])
+    assert np.flatnonzero(found.strength[0]).tolist() == rows
+    assert found.kinds is not None
+    assert (found.kinds[0, rows] == REFERENCE_KINDS.index("link")).all()
+
+
+def test_of_several_versions_the_preferred_one_is_referred_to() -> None:
+    texts = ["as the Leave Policy says, Section 4", "Thirty days.", "Twenty days.", "Ships.", "Doors."]
+    titles = ["Handbook", "Leave Policy v2", "Leave Policy v1", "Harbour", "House"]
+    read = as_texts(texts, titles, identifiers=["1", "4", "4", "8", "9"], sources=["a"] * 5, neighbours=[0, 1, 1, 3, 4])
+    for prefer, row in (([0, 1, 2, 0, 0], 2), ([0, 2, 1, 0, 0], 1)):
+        found = read.find_references(prefer=np.array(prefer))
+        assert found is not None
+        assert np.flatnonzero(found.strength[0]).tolist() == [row]
+        assert np.flatnonzero(found.strength[:, row]).tolist() == [0]
+    assert np.flatnonzero(read.find_references().strength[0]).tolist() == [1, 2]  # type: ignore[union-attr]
 
 
 def test_a_document_does_not_link_to_itself() -> None:

@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_core.texts.names import list_names
-from shared_core.texts.titles import as_key, clean_title, is_title, replace_titles_of_many, shorten_titles
+from shared_core.texts.titles import (
+    as_key,
+    clean_title,
+    cut_running_header,
+    is_title,
+    replace_titles_of_many,
+    shorten_titles,
+)
 
 SITE = ["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase"]
 
@@ -170,6 +177,45 @@ def test_a_title_that_many_sources_share_gives_way_to_the_headings(
         name.strip() for name in names
     ]
     assert replace_titles_of_many(["D"] * 3, "abc".__getitem__, lambda row: " ") == ["D"] * 3
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Leave Policy.docx", "Leave Policy.PDF", "Leave Policy v2.1", "Leave Policy V3", "Leave Policy - version 2",
+        "Leave Policy – DRAFT", "Leave Policy_final", "Leave Policy_v4_final.docx", "Copy of Leave Policy",
+        "Kopie von Leave Policy", "Leave Policy 2024", "Leave Policy (2)", "Leave Policy 草稿", "4.2 Leave Policy.docx",
+    ],
+)  # fmt: skip
+def test_copies_and_drafts_of_a_document_have_its_name(title: str) -> None:
+    assert "Leave Policy" in [shorten_titles([name.strip()])[0] for name in list_names([title], [""])[0]]
+
+
+@pytest.mark.parametrize(
+    "title", ["Blade 2049", "Rocky v", "Final", "Draft", "node.js", "Euro 2024", "A Final Draft Day"]
+)
+def test_a_name_that_looks_like_a_draft_stays(title: str) -> None:
+    assert list_names([title], [""])[0][0] == title
+    assert all(len(name.split()) > 1 or name == title for name in list_names([title], [""])[0])
+
+
+@pytest.mark.parametrize(
+    ("texts", "cut"),
+    [
+        (["ACME Inc. 2024\nOne.", "ACME Inc. 2024\nTwo.", "ACME Inc. 2025\nSix."], ["One.", "Two.", "Six."]),
+        (["\n Page 1 of 9\nOne", "Page 2 of 9\nTwo", "Page 3 of 9\nThree"], ["One", "Two", "Three"]),
+        (["社外秘 株式 1\nいち", "社外秘 株式 2\nに", "社外秘 株式 3\nさん", "四"], ["いち", "に", "さん", "四"]),
+        # Copies, numbers of their own, what two texts share, and a text that is nothing else.
+        (["A b\nOne"] * 3, ["A b\nOne"] * 3),
+        (["Article 1\nx", "Article 2\ny", "Article 3\nz"], ["Article 1\nx", "Article 2\ny", "Article 3\nz"]),
+        (["§ 1\nx", "§ 2\ny", "§ 3\nz"], ["§ 1\nx", "§ 2\ny", "§ 3\nz"]),
+        (["A b\nx", "A b\ny", "z"], ["A b\nx", "A b\ny", "z"]),
+        (["A b", "A b\n", "A b\n\n", ""], ["A b", "A b\n", "A b\n\n", ""]),
+        (["A\nx", "A\ny", "A\nz", *"bcdefgh"], ["A\nx", "A\ny", "A\nz", *"bcdefgh"]),
+    ],
+)
+def test_a_first_line_that_many_texts_share_is_a_running_header(texts: list[str], cut: list[str]) -> None:
+    assert cut_running_header(texts) == cut
 
 
 PIECES = [" | ", " - ", ": ", "Heat", "Up", "1", "3.2 ", "FilmBase", "§ 1 ", "第3章", "{#a}", "*", "[a](b)", "é"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,9 +10,8 @@ import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from shared_core.errors import InvalidParameterError, VectorSourceError
 from shared_core.evaluation.compare import SearchedStore, check_options
 from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.diagnosis import Diagnosis, Found
@@ -21,7 +19,6 @@ from shared_core.evaluation.results import Comparison
 from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.search import search_near, search_to_compare
-from shared_core.signals.embedding_models import fingerprint
 
 from .retriever import SetSelectRetriever
 from .vectors import embed_questions, need_embeddings, reader_of
@@ -48,7 +45,7 @@ def compare_store(
         Where the documents and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of documents in the store. The metadata
-        of a document may hold its labels (``subtopics``), its ``source`` and its ``cost``.
+        of a document may hold its ``source`` and its ``cost``.
     embeddings, search_kwargs
         As for :class:`SetSelectRetriever`: a model for a store that carries none, and arguments of the store's search.
     k, fetch_k, **options
@@ -140,56 +137,3 @@ def _search(
 def _model_name(embeddings: Embeddings) -> str:
     names = (getattr(embeddings, attribute, None) for attribute in ("model_name", "model"))
     return next((name for name in names if isinstance(name, str) and name), type(embeddings).__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class NamedEmbedding:
-    """An embedding of LangChain that :func:`load_embedding` has loaded, as ``setselect compare`` uses it."""
-
-    name: str
-    fingerprint: str
-    embeddings: Embeddings
-    max_characters: None = None
-
-    def embed_documents(self, texts: list[str]) -> ArrayLike:
-        """Vectors (n, d) of documents."""
-        return self._make(lambda: self.embeddings.embed_documents(texts))
-
-    def embed_queries(self, texts: list[str]) -> ArrayLike:
-        """Vectors (n, d) of queries; some providers treat queries differently."""
-        return self._make(lambda: [self.embeddings.embed_query(text) for text in texts])
-
-    def _make(self, make: Callable[[], list[list[float]]]) -> list[list[float]]:
-        try:
-            return make()
-        # Each provider has exceptions of its own: for the network, a wrong key, a limit of requests.
-        except Exception as error:
-            raise VectorSourceError(f"embedding {self.name!r} failed: {_one_line(error)}") from error
-
-
-def load_embedding(name: str) -> NamedEmbedding:
-    """Load ``provider:model`` with LangChain's ``init_embeddings``; the provider reads its key from the environment."""
-    provider, colon, model = name.partition(":")
-    if not colon or not provider or not model:
-        raise InvalidParameterError(
-            f"the embedding must be named as provider:model, such as openai:text-embedding-3-small, got {name!r}"
-        )
-    try:
-        from langchain.embeddings import init_embeddings
-    except ImportError as error:
-        raise ImportError(
-            "an embedding by name needs langchain and the provider's package, for example: "
-            "pip install langchain langchain-openai"
-        ) from error
-    try:
-        embeddings = init_embeddings(name)
-    except ImportError as error:
-        raise ImportError(_one_line(error)) from error
-    # A missing key, an unknown provider and a wrong name raise exceptions of many packages.
-    except Exception as error:
-        raise InvalidParameterError(f"embedding {name!r} cannot be loaded: {_one_line(error)}") from error
-    return NamedEmbedding(name, f"langchain {provider}:{fingerprint(model)}", embeddings)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:400]

@@ -13,7 +13,6 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_items, check_question, refuse_unknown
 from shared_core.retrieval.pool import Pool, drop_ambiguous, read_scores
@@ -129,5 +128,4 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
             )
         reader = reader_of(self.vectorstore)
         refuse_unknown("the look-up by id", self.vectorstore_kwargs or {}, () if reader is None else reader.scope)
-        warn_of_unused_perspective(request)
         return request, for_store

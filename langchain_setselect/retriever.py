@@ -82,7 +82,7 @@ def embed_queries(owner: Any, request: Request, question: str, callbacks: Callba
 def search_store(
     store: VectorStore,
     reader: VectorReader | None,
-    embeddings: Embeddings,
+    model: Callable[[], Embeddings],
     kwargs: dict[str, Any],
     query: EmbeddedQuery,
     fetch_k: int,
@@ -93,7 +93,7 @@ def search_store(
     warning. A hit that the store's own search leaves out is None in place of a document.
     """
     if reader is None:
-        found: Any = yield from search_and_embed(store, embeddings, query, fetch_k, kwargs)
+        found: Any = yield from search_and_embed(store, model(), query, fetch_k, kwargs)
     else:
         arguments = (store, query.search_vector, fetch_k)
         found = yield Step(
@@ -123,7 +123,7 @@ def search_store(
     return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted, without_vector=without)
 
 
-def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], *, filtered: bool) -> Flow[Pool]:
+def fetch_documents(store: VectorStore, model: Callable[[], Embeddings], filtered: bool, ids: list[str]) -> Flow[Pool]:
     """The documents with these ids; none if the search is ``filtered``, because a look-up would ignore the filter."""
     documents: Sequence[Document] = []
     if not filtered:
@@ -135,7 +135,7 @@ def fetch_documents(store: VectorStore, embeddings: Embeddings, ids: list[str], 
     every = read_ids(store, documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
-    vectors = yield from fetch_or_embed(store, embeddings, documents, known, fetch_documents)
+    vectors = yield from fetch_or_embed(store, model(), documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
@@ -262,10 +262,10 @@ class SearchSettings(SelectionSettings, Fetching):
             assert reader is not None
             if reader.find is not None:
                 finding = reader._replace(search=reader.find, asearch=None)
-                return search_store(store, finding, model(), {**store_kwargs, "where": where}, query, k)
+                return search_store(store, finding, model, {**store_kwargs, "where": where}, query, k)
             assert reader.narrow is not None
             narrowed = {**store_kwargs, **reader.narrow(store, store_kwargs.get("filter"), where)}
-            return search_store(store, reader, model(), narrowed, query, k)
+            return search_store(store, reader, model, narrowed, query, k)
 
         settings, config = request.settings, {"callbacks": callbacks}
         extras = None
@@ -281,11 +281,11 @@ class SearchSettings(SelectionSettings, Fetching):
                 lambda: name_of_model(model()),
             )
         return Store(
-            lambda query, fetch_k: search_store(store, reader, model(), store_kwargs, query, fetch_k),
+            partial(search_store, store, reader, model, store_kwargs),
             before,
             partial(read_ids, store),
             lambda texts: embed_texts(model(), texts),
-            lambda ids: fetch_documents(store, model(), ids, filtered=bool(store_kwargs)),
+            partial(fetch_documents, store, model, bool(store_kwargs)),
             None if reader is None else reader.widest,
             extras,
             bool(store_kwargs),

@@ -208,4 +208,4 @@ def _name(retriever: SetSelectRetriever, documents: list[Document]) -> tuple[lis
     ids = read_ids(retriever.vectorstore, documents)
     texts = [document.page_content for document in documents]
     joined = [document.metadata.get(JOINED) for document in documents]
-    return ids, name_items(ids, texts, by_id=not retriever._configured[0].settings.drop_duplicates, joined=joined)
+    return ids, name_items(ids, texts, joined)

@@ -45,7 +45,7 @@ def compare_index(
         Where the nodes and their vectors are searched; nothing is written to it.
     queries : iterable of str, mapping or Query
         See :func:`shared_core.evaluation.compare.compare`. ``gold`` holds ids of nodes. The metadata of a node may hold
-        its labels (``subtopics``), its ``source`` (by default the document that contains it) and its ``cost``.
+        its ``source`` (by default the document that contains it) and its ``cost``.
     embed_model, filters
         As for :class:`SetSelectIndexRetriever`.
     k, fetch_k, **options

@@ -13,7 +13,6 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from typing_extensions import override
 
 from shared_core import InvalidInputError
-from shared_core.retrieval.events import warn_of_unused_perspective
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import EmbeddedQuery, check_items, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
@@ -110,9 +109,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     def _make_request(self) -> Request:
         reader = self._vectors.reader
         refuse_unknown("the look-up by id", self.vector_store_kwargs or {}, () if reader is None else reader.scope)
-        request = super()._make_request()
-        warn_of_unused_perspective(request)
-        return request
+        return super()._make_request()
 
     @override
     def _postprocess_nodes(self, nodes: Nodes, query_bundle: QueryBundle | None = None) -> Nodes:

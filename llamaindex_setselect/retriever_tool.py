@@ -138,6 +138,5 @@ class _Unseen(SetSelectIndexRetriever):
         settings, request = self._settings, self._settings._request.with_shown(self._shown)
         nodes = finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
         joined = [node.metadata.get(JOINED) for node in nodes]
-        by_id = not request.settings.drop_duplicates
-        self._names = name_items(read_ids(nodes), map(body_of, nodes), by_id=by_id, joined=joined)
+        self._names = name_items(read_ids(nodes), map(body_of, nodes), joined)
         return nodes

@@ -191,21 +191,20 @@ def _count_postgres(store: Any) -> int:
 
 
 def _fetch_faiss(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
-    labels = faiss.labels_by_id(index, index.index_struct.nodes_dict, node_ids)
-    return _read_faiss(store, node_ids, labels)
+    wanted = set(node_ids)
+    # A copy: another thread may add nodes.
+    labels = {name: label for label, name in index.index_struct.nodes_dict.copy().items() if name in wanted}
+    return _read_faiss(store, labels)
 
 
 def _fetch_faiss_mapped(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
     labels, nodes = store._node_id_to_faiss_id_map, store._faiss_id_to_node_id_map
     # After a deletion the store gives the next node a label that is in use, and loses the node that had it.
-    found = [labels[name] if name in labels and nodes.get(labels[name]) == name else None for name in node_ids]
-    return _read_faiss(store, node_ids, found)
+    return _read_faiss(store, {n: labels[n] for n in node_ids if n in labels and nodes.get(labels[n]) == n})
 
 
-def _read_faiss(store: Any, node_ids: Sequence[str], labels: Sequence[str | int | None]) -> Mapping[str, ArrayLike]:
-    """The vectors under these labels; None is the label of a node that the store does not know."""
-    known = {name: int(label) for name, label in zip(node_ids, labels, strict=True) if label is not None}
-    return dict(zip(known, faiss.vectors_by_label(store.client, [*known.values()]), strict=True))
+def _read_faiss(store: Any, labels: Mapping[str, str | int]) -> Mapping[str, ArrayLike]:
+    return dict(zip(labels, faiss.vectors_by_label(store.client, list(map(int, labels.values()))), strict=True))
 
 
 def takes_node_ids(store: Any) -> bool:

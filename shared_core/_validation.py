@@ -135,10 +135,9 @@ def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_fields(instance: Any) -> None:
-    """Check the fields of a dataclass that are in ``RANGES``, and keep their values as Python's."""
+    """Check the fields of a dataclass that are in ``RANGES`` and not the default, and keep their values as Python's."""
     for name, field in instance.__dataclass_fields__.items():
-        # None is a value where it is the default.
-        if name in RANGES and ((value := getattr(instance, name)) is not None or field.default is not None):
+        if name in RANGES and (value := getattr(instance, name)) is not field.default:
             object.__setattr__(instance, name, check_range(name, value))
 
 

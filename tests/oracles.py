@@ -946,32 +946,6 @@ def pap_plus_explicit(
     return pap(query, perspective, direction), np.array([pap(c, perspective, direction) for c in rows])
 
 
-def table4_score(mode: str, query: ArrayLike, root: ArrayLike, perspective: ArrayLike, candidate: ArrayLike) -> float:
-    """PIR paper, Table 4: the score of one candidate in one mode."""
-    q, r, p, c = (np.asarray(x, dtype=np.float64) for x in (query, root, perspective, candidate))
-    match mode:
-        case "base":
-            return cosine(q, c)
-        case "add":
-            return cosine(r + p, c)
-        case "concat":
-            return cosine(np.concatenate([r, p]), np.concatenate([c, c]))
-        case "cast":
-            return cosine(q - p, c)
-        case "cast+":
-            return cosine(q - p, c - p)
-        case "dual-sum":
-            return cosine(r, c) + cosine(p, c)
-        case "tri-sum":
-            return cosine(r, c) + cosine(p, c) + cosine(q, c)
-        case "pap":
-            return cosine(pap(q, p), c)
-        case "pap+":
-            return cosine(pap(q, p), pap(c, p))
-        case _:
-            raise AssertionError(f"Table 4 has no mode {mode!r}")
-
-
 # --- comparison -----------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from shared_core.retrieval.extra import StoreListing
 from shared_core.retrieval.follow import Where, suits
-from shared_core.stores.faiss import labels_by_id, search_with_vectors, vectors_by_label
+from shared_core.stores.faiss import search_with_vectors, vectors_by_label
 from shared_core.stores.rows import nearest_of
 
 from .reader import Hits, VectorReader
@@ -50,10 +50,9 @@ def _read(store: Any, names: Iterable[Any]) -> list[Document | None]:
 
 def _fetch(store: Any, ids: Sequence[str]) -> Mapping[str, ArrayLike]:
     """Vectors by document id."""
-    found = labels_by_id(
-        store, store.index_to_docstore_id, ids, lambda name: isinstance(store.docstore.search(name), Document)
-    )
-    known = {name: label for name, label in zip(ids, found, strict=True) if label is not None}
+    wanted = set(ids)
+    # A copy: another thread may add documents.
+    known = {name: label for label, name in store.index_to_docstore_id.copy().items() if name in wanted}
     return dict(zip(known, vectors_by_label(store.index, list(known.values())), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""A FAISS index that is mapped into memory from its file, so that the processes of a machine share its pages."""
+"""The FAISS index in a file: a search in it, and its vectors by their ids."""
 
 from __future__ import annotations
 
@@ -14,55 +14,48 @@ from numpy.typing import NDArray
 from .._validation import import_library, quoted
 from ..errors import InvalidInputError, VectorSourceError
 
-# FAISS raises these where a file is damaged; its Python wrapper raises the last one.
-_FAISS_ERRORS = (RuntimeError, MemoryError, AssertionError)
+# FAISS raises these where a file is damaged or an index lacks a function; its Python wrapper raises the last one.
+_ERRORS = (RuntimeError, MemoryError, AssertionError)
 
 
 class FaissFile:
-    """A search over the index in a file, opened read-only by memory map."""
+    """A search over the index in a file. The lists of an inverted file (IVF) are mapped into memory."""
 
-    def __init__(self, path: Path, threads: int = 1) -> None:
+    def __init__(self, path: Path) -> None:
         self._faiss = faiss = import_library("faiss", "batch")
-        self._name, self._threads = f"the index {path}", threads
-        # The index keeps no copy of its vectors, so the map must live as long as the index. IO_FLAG_MMAP_IFC also maps
-        # the file, but ends the process if the file is truncated within a number.
-        self._content = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
+        self._name, self._ids = f"the index {path}", None
         try:
-            index = faiss.read_index(faiss.ZeroCopyIOReader(faiss.swig_ptr(self._content), self._content.size))
-        except _FAISS_ERRORS as error:
+            self._whole = self._index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+            if hasattr(self._whole, "id_map"):
+                # IDMap does not return vectors. The index inside it does, with row numbers that the map turns into ids.
+                self._index = faiss.downcast_index(self._whole.index)
+                self._ids = faiss.vector_to_array(self._whole.id_map)
+            # An IndexRefine has the vectors itself, whatever index it refines.
+            refined = isinstance(self._index, faiss.IndexRefine)
+            self._ivf: Any = None if refined else faiss.downcast_index(faiss.try_extract_index_ivf(self._index))
+            if not self._whole.ntotal:
+                raise RuntimeError("it is empty")
+            # A request for their vectors would end the process.
+            if isinstance(self._ivf, (faiss.IndexIVFSpectralHash, faiss.IndexIVFFastScan)):
+                raise RuntimeError(f"an {type(self._ivf).__name__} does not return the vectors that it stores")
+        except _ERRORS as error:
             raise InvalidInputError(
-                f"{self._name} cannot be read by FAISS {faiss.__version__}; it is damaged or of another kind: "
-                f"{quoted(str(error))}"
+                f"{self._name} cannot be used by FAISS {faiss.__version__} ({quoted(str(error))}): pass a flat, IVF or "
+                "HNSW index that stores its vectors"
             ) from None
-        if not index.ntotal:
-            raise InvalidInputError(f"{self._name} is empty")
-        self._whole, self._index, self._ids = index, index, None
-        if hasattr(index, "id_map"):
-            # IDMap does not return vectors. The index inside it does, with row numbers that the map turns into ids.
-            self._index = faiss.downcast_index(index.index)
-            self._ids = faiss.rev_swig_ptr(index.id_map.data(), index.id_map.size())
-        self.dimension = int(index.d)
-        # An IndexRefine has the vectors itself, whatever index it refines.
-        refined = isinstance(self._index, faiss.IndexRefine)
-        self._ivf: Any = None if refined else faiss.downcast_index(faiss.try_extract_index_ivf(self._index))
-        self._check_vectors()
+        self.dimension = int(self._whole.d)
 
     def __call__(self, vectors: NDArray[np.float32], k: int) -> tuple[list[list[int]], list[NDArray[np.float32]]]:
         """For each row of ``vectors`` (n, d), the ids of its nearest ``k`` and their vectors (m, d), m <= k."""
-        before = self._faiss.omp_get_max_threads()
-        self._faiss.omp_set_num_threads(self._threads)
         try:
             _, rows, found = self._index.search_and_reconstruct(vectors, min(k, self._index.ntotal))
-        except _FAISS_ERRORS as error:
-            raise VectorSourceError(f"FAISS could not search {self._name}: {quoted(str(error))}") from None
-        finally:
-            self._faiss.omp_set_num_threads(before)
+        except _ERRORS as error:
+            raise VectorSourceError(f"{self._name} does not return its nearest vectors: {quoted(str(error))}") from None
         # If FAISS finds fewer than k, the row ends with -1.
         counts = (rows >= 0).sum(axis=1).tolist()
         ids = (rows if self._ids is None else self._ids[rows]).tolist()
-        return [own[:m] for own, m in zip(ids, counts, strict=True)], [
-            own[:m] for own, m in zip(found, counts, strict=True)
-        ]
+        pairs = [(own[:m], its[:m]) for own, its, m in zip(ids, found, counts, strict=True)]
+        return [own for own, _ in pairs], [its for _, its in pairs]
 
     def vectors_by_id(self, ids: Iterable[int]) -> dict[int, NDArray[np.float32]]:
         """The vectors of those ids that the index has."""
@@ -82,21 +75,3 @@ class FaissFile:
             self._ivf.set_direct_map_type(self._faiss.DirectMap.Hashtable)
         # If an id occurs twice, the later vector counts, as in FAISS's own IDMap2.
         return None if self._ids is None else {name: row for row, name in enumerate(self._ids.tolist())}
-
-    def _check_vectors(self) -> None:
-        """Refuse an index without vectors, because a search of such an IVF index ends the process."""
-        faiss, ivf = self._faiss, self._ivf
-        try:
-            if ivf is None:
-                self._index.reconstruct(0)
-                return
-            # A request for a vector of a fast-scan index would end the process too.
-            if isinstance(ivf, faiss.IndexIVFFastScan):
-                raise RuntimeError("fast-scan codes are not stored row by row")
-            filled = next(i for i in range(ivf.nlist) if ivf.invlists.list_size(i))
-            ivf.reconstruct_from_offset(filled, 0, faiss.swig_ptr(np.empty(ivf.d, np.float32)))
-        except _FAISS_ERRORS as error:
-            raise VectorSourceError(
-                f"{self._name} is an {type(self._index).__name__}, which does not return the vectors that it stores "
-                f"({quoted(str(error))}); use a flat, IVFFlat or HNSWFlat index, or a quantised one of these"
-            ) from None

@@ -1,4 +1,4 @@
-"""A set for each row of a table of queries: in this process, or on Ray Data (extra ``ray``). See docs/cluster.md."""
+"""A set for each row of a table of queries: in this process, or on Ray (extra ``ray``). See docs/cluster.md."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
+from statistics import mode
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,39 +24,33 @@ from .._validation import argument_name as name_of
 from .._validation import as_numeric, check_fields, check_ranges, import_library, is_missing, quoted
 from ..candidates import Candidates
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError
+from ..facts import Facts, read_facts
 from ..scaling import Scale
 from ..selection.effects import warn_of_no_effect
 from ..selection.route import DEFAULT_K, default_fetch_k, select_set
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, check_capability, resolve_selector
-from ..signals.embedding_models import DEFAULT_MODEL, fingerprint, load_model
-from ..texts import as_texts
-from . import parquet
+from ..texts import Texts
 from ._faiss_file import FaissFile
-from .parquet import Paths, Rows, pa, pq
 
 __all__ = ["Summary", "TableSelector", "select_dataset"]
 
+pa, pq = import_library("pyarrow", "batch"), import_library("pyarrow.parquet", "batch")
+# pyarrow raises these where a file is damaged or cannot be read.
+_PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
 # search(vectors (n, d), k) -> for each vector its ids (m,) and their vectors (m, d), m <= k
 Search = Callable[[NDArray[np.float32], int], tuple[Sequence[Any], Sequence[Any]]]
-# by_id(ids) -> what is known of these ids: the vector, the text, the title and so on of each
+# vectors_by_id(ids) -> the vector of each of these ids that is known
 ById = Callable[[list[Any]], Mapping[Any, Any]]
 Index = str | os.PathLike[str] | Search | ById
 
 # referred_by is written where the references in the texts are read.
 OUTPUT_COLUMNS = ("ids", "gains", "relevance", "referred_by", "error")
-# How texts call each other: columns of the files of texts, or functions of ids.
-CALLED = ("titles", "identifiers", "sources", "neighbours")
-SETTINGS = "_settings.json"
+# The key of the settings in the metadata of a part.
+_SETTINGS = b"setselect"
 # Queries per search: 40 MB of candidates at fetch_k = 100 and d = 384.
 _SEARCH_ROWS = 256
 # A setting, and the setting that it needs.
-_NEEDED = (
-    ("relevance_column", "candidates_column"),
-    ("question_column", "texts"),
-    ("texts", "question_column"),
-    *((name, "texts") for name in CALLED),
-    ("model", "text_column"),
-)
+_NEEDED = (("relevance_column", "candidates_column"), ("question_column", "texts"), ("texts", "question_column"))
 
 
 @dataclass
@@ -62,70 +58,39 @@ class TableSelector:
     """Select for each row of a table of queries: ``selector(table)`` gives a table of selections.
 
     It works on a pyarrow Table or RecordBatch, and as the class of ``ray.data.Dataset.map_batches`` with
-    ``batch_format="pyarrow"``. The candidates and their relevance may also come from columns of the queries: the hits
-    of a hybrid search, the scores of a reranker. The default selector reads the words of questions and candidates, and
-    which candidates refer to each other, if ``texts`` gives those of the candidates. It selects by the vectors alone
-    otherwise.
-
-    Each query gets a row with its id, ``ids`` (the picks in their order), ``gains``, ``relevance`` (cosines with the
-    query, or what was given) and ``error``. With ``texts``, ``referred_by`` has for each pick the id of the candidate
-    that refers to it and brought it a bonus, or null. ``error`` is null, or says why there is no selection: a vector
-    that is zero, has another length or holds NaN; a null; a blank text; a search that found nothing; or an id that the
-    index does not have. If there are fewer than ``k`` candidates, all of them are picked.
+    ``batch_format="pyarrow"``. Each query gets a row with its id, ``ids`` (the picks in their order; all candidates if
+    there are fewer than ``k``), ``gains``, ``relevance`` (cosines with the query, or what was given) and ``error``,
+    which is null, or says why there is no selection. With ``texts``, ``referred_by`` has for each pick the id of the
+    candidate that refers to it and brought it a bonus, or null.
 
     Parameters
     ----------
     index : path, or callable
-        The file of a FAISS index, opened read-only by memory map; or ``search(vectors, k) -> ids, vectors`` over a
-        vector database. A search gets n query vectors, float32 (n, d). For each of them it returns the ids (m,) and
-        the vectors (m, d) of the nearest items, m <= k. With ``candidates_column`` a callable is
-        ``vectors_by_id(ids) -> mapping`` instead: it gets the ids of the candidates of up to 256 queries, each id once,
-        and returns the vectors of those that it knows. Ids of a callable are written as text. On Ray the callable is
-        pickled, so it must open its connection at its first call.
+        The file of a FAISS index; or ``search(vectors, k) -> ids, vectors`` over a vector database, which returns for
+        each of n query vectors, float32 (n, d), the ids (m,) and the vectors (m, d) of the nearest items, m <= k. With
+        ``candidates_column`` a callable is ``vectors_by_id(ids) -> mapping``: it gets the ids of the candidates of up
+        to 256 queries, each once, and returns the vectors that it knows. Ids of a callable are written as text. On Ray
+        the callable is pickled, so it must open its connection at its first call.
     k, fetch_k : int
-        The number of picks for each query, and the number of nearest candidates to select from (default: 5 k, at
-        least 50). ``fetch_k`` has no effect with ``candidates_column``.
+        The number of picks for each query, and of nearest candidates to select from (default: 5 k, at least 50).
     selector : str or Selector
         ``"coverage"`` (default), another registered name, or an object with parameters of its own.
-    id_column : str or None
-        The column of the queries' ids, which are written unchanged. None writes the number of the row, in a column
-        ``row``.
-    vector_column, text_column : str, optional
-        The column of the queries: vectors (default: ``vector``; lists of floats or signed integers) or texts, which
-        ``model`` embeds.
-    model : str, optional
-        A sentence-transformers model, name or folder; default all-MiniLM-L6-v2.
-    candidates_column : str, optional
-        The column of lists of ids: the candidates of each query, for which no search is made then. The ids of a FAISS
-        index are its labels.
-    relevance_column : str, optional
-        The column of lists of numbers, one for each candidate in ``candidates_column``: its worth for the query, in
-        place of the cosine. :class:`VRSD` refuses it.
+    id_column, vector_column : str
+        The columns of the queries' ids, which are written unchanged, and of their vectors.
+    candidates_column, relevance_column : str, optional
+        Columns of lists: the ids of the candidates of each query, for which no search is made then (the ids of a FAISS
+        index are its labels), and the worth of each, in place of the cosine. :class:`VRSD` refuses relevance.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
-        How the given relevance of each query is scaled for the selector; see :func:`shared_core.rescale`. It is written
-        as it was given.
-    question_column : str, optional
-        The column of the queries' texts, of which :class:`Coverage` reads the words; default: ``text_column``.
-    texts : path, or callable
-        The candidates' texts: a Parquet file, or a folder of them, with the columns ``id`` and ``text``; or
-        ``texts_by_id(ids) -> mapping``, which gets the ids of the candidates of up to 256 queries. Each process holds
-        the texts of the files in memory.
-    titles, identifiers, sources, neighbours : str or callable, optional
-        How the texts call each other, see :func:`shared_core.find_references`: a column of the files of ``texts``, or
-        ``values_by_id(ids) -> mapping``. By default the files' usual columns are read: ``title``; ``section``,
-        ``clause``, ``article``, ``rule``, ``number``, ``key``, ``code`` and ``symbol``; ``source``; and
-        ``chunk_index``, ``chunk`` or ``seq_num``.
-    threads : int
-        Threads of FAISS in each process.
+        How the given relevance is scaled for the selector; see :func:`shared_core.rescale`.
+    question_column, texts : str and path, optional
+        The column of the queries' texts; and the candidates' texts, which each process holds in memory: Parquet files
+        with the columns ``id`` and ``text``, and ``title``, ``section``, ``source`` and so on, by which texts refer to
+        each other. Without them :class:`Coverage` selects by the vectors alone.
 
     Raises
     ------
-    InvalidInputError
-        A column is missing or of the wrong kind, or the index cannot be read.
-    InvalidParameterError
-        A setting is out of its range, or needs another one.
-    VectorSourceError
-        The index does not return vectors, or the search returns the wrong number of results.
+    InvalidInputError, InvalidParameterError, VectorSourceError
+        A column or the index cannot be read; a setting is wrong; or a search does not return what it should.
 
     Examples
     --------
@@ -144,255 +109,249 @@ class TableSelector:
     selector: str | Selector = DEFAULT_SELECTOR
     _: KW_ONLY
     fetch_k: int | None = None
-    id_column: str | None = "id"
-    vector_column: str | None = None
-    text_column: str | None = None
-    model: str | None = None
+    id_column: str = "id"
+    vector_column: str = "vector"
     candidates_column: str | None = None
     relevance_column: str | None = None
     relevance_scale: Scale | None = "minmax"
     question_column: str | None = None
-    texts: str | os.PathLike[str] | ById | None = None
-    titles: str | ById | None = None
-    identifiers: str | ById | None = None
-    sources: str | ById | None = None
-    neighbours: str | ById | None = None
-    threads: int = 1
+    texts: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         self.selector = resolve_selector(self.selector, {})
         check_fields(self)
         self.fetch_k = self.fetch_k or default_fetch_k(self.k)
         for name, needed in _NEEDED:
-            value = self.text_column if needed == "question_column" else None
-            if getattr(self, name) is not None and getattr(self, needed) is None and value is None:
+            if getattr(self, name) is not None and getattr(self, needed) is None:
                 raise InvalidParameterError(f"{name_of(name)} has no use without {name_of(needed)}")
-        given = [name for name in ("texts", *CALLED, "relevance_column") if getattr(self, name) is not None]
+        given = [name for name in ("texts", "relevance_column") if getattr(self, name) is not None]
         given += ["relevance_scale"] if self.relevance_scale != "minmax" else []
-        warn_of_no_effect(self.selector, given, {"texts", *CALLED, "relevance_column", "quality", "cover"})
+        warn_of_no_effect(self.selector, given, ("texts", "relevance_column"))
         if self.relevance_column is not None:
             check_capability(self.selector, "relevance")
         if self.candidates_column is None and self.fetch_k < self.k:
             raise InvalidParameterError(
                 f"{name_of('fetch_k')} must be at least {name_of('k')} = {self.k}, got {self.fetch_k}"
             )
-        if self.text_column is not None and self.vector_column is not None:
-            raise InvalidParameterError(
-                f"queries are vectors ({name_of('vector_column')}) or texts ({name_of('text_column')}), not both"
-            )
         if self.id_column in OUTPUT_COLUMNS:
             raise InvalidParameterError(
                 f"{name_of('id_column')} is {self.id_column!r}, the name of a column that is written; rename it"
             )
-        if self.text_column is None:
-            self.vector_column = self.vector_column or "vector"
-        else:
-            self.model, self.question_column = self.model or DEFAULT_MODEL, self.question_column or self.text_column
         capabilities = capabilities_of(self.selector)
-        if self.texts is None or not capabilities.words:
+        if not capabilities.words:
             self.texts = self.question_column = None
         self._refers = self.texts is not None and (capabilities.references or capabilities.neighbours)
-        for name in ("index", "texts"):
-            path = getattr(self, name)
-            if not callable(path) and path is not None:
-                setattr(self, name, Path(path).absolute())
-                if not Path(path).exists():
-                    raise InvalidInputError(f"{name}: there is no file {path}")
+        # A worker may have another current folder.
+        self.index = self.index if callable(self.index) else Path(self.index).absolute()
+        self.texts = None if self.texts is None else Path(self.texts).absolute()
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        kinds = ("id", "vector", "text", "question", "candidates", "relevance")
-        return list(dict.fromkeys(filter(None, (getattr(self, f"{kind}_column") for kind in kinds))))
+        more = (self.candidates_column, self.relevance_column, self.question_column)
+        return list(dict.fromkeys((self.id_column, self.vector_column, *filter(None, more))))
 
-    def __call__(self, queries: Any, first_row: int = 0) -> Any:
-        """The selections of a table of queries, row by row; row numbers count from ``first_row``."""
-        queries = pa.Table.from_pylist(queries) if isinstance(queries, list) else pa.table(queries)
-        parquet.check_columns(queries.schema.names, self.columns, "the queries")
-        vectors, faults = self._read_queries(queries)
-        rows: list[dict[str, Any]] = [{"error": fault} for fault in faults]
-        good = [i for i, fault in enumerate(faults) if fault is None]
+    def __call__(self, queries: Any) -> Any:
+        """The selections of a table of queries, row by row."""
+        table = pa.Table.from_pylist(queries) if isinstance(queries, list) else pa.table(queries)
+        _check_columns(table.schema, self.columns, "the queries")
+        vectors, errors = _read_vectors(
+            table, self.vector_column, None if self._faiss is None else self._faiss.dimension
+        )
+        rows: list[dict[str, Any]] = [{"error": error} for error in errors]
+        good = [row for row, error in enumerate(errors) if error is None]
+        texts = self._texts
         for start in range(0, len(good), _SEARCH_ROWS):
             places = good[start : start + _SEARCH_ROWS]
-            for i, row in zip(
-                places, self._find_candidates(queries, places, [vectors[i] for i in places]), strict=True
-            ):
+            for place, known in zip(places, self._find_candidates(table, places, vectors), strict=True):
                 try:
-                    rows[i] = self._select(vectors[i], **row) if row["error"] is None else {"error": row["error"]}
+                    rows[place] = self._select(vectors[place], texts, *known)
                 except SetSelectError as error:
-                    rows[i] = {"error": f"{type(error).__name__}: {error}"}
-        name, first = self.id_column or "row", pa.array(range(first_row, first_row + len(rows)), pa.int64())
+                    rows[place] = {"error": str(error)}
         # A vector database may have ids of any type; as text they have the same type in all parts.
         ids, numbers = pa.list_(pa.string() if callable(self.index) else pa.int64()), pa.list_(pa.float64())
-        kinds = {"ids": ids, "gains": numbers, "relevance": numbers, "referred_by": ids, "error": pa.string()}
+        kinds = dict(zip(OUTPUT_COLUMNS, (ids, numbers, numbers, ids, pa.string()), strict=True))
         columns = {key: pa.array([row.get(key) for row in rows], kind) for key, kind in kinds.items()}
-        table = pa.table({name: first if self.id_column is None else queries[name]} | columns)
-        return table if self._refers else table.drop_columns("referred_by")
+        written = pa.table({self.id_column: table[self.id_column]} | columns)
+        return written if self._refers else written.drop_columns("referred_by")
 
     @cached_property
     def _faiss(self) -> FaissFile | None:
-        return FaissFile(self.index, self.threads) if isinstance(self.index, Path) else None
+        return FaissFile(self.index) if isinstance(self.index, Path) else None
 
     @cached_property
-    def _model(self) -> Any:
-        return load_model(self.model or DEFAULT_MODEL)
+    def _texts(self) -> dict[str, tuple[str, Facts]]:
+        return {} if self.texts is None else _read_texts(Path(self.texts))
 
-    @cached_property
-    def _records(self) -> dict[str, dict[str, Any]]:
-        """What the files of texts say, by id."""
-        if not isinstance(self.texts, Path):
-            return {}
-        named = {name: getattr(self, name) for name in CALLED if isinstance(getattr(self, name), str)}
-        return parquet.read_texts(self.texts, named)
-
-    def _read_queries(self, queries: Any) -> tuple[list[Any], list[str | None]]:
-        """The vector of each row, and why it has none."""
-        dimension = None if self._faiss is None else self._faiss.dimension
-        if self.text_column is None:
-            assert self.vector_column is not None
-            return parquet.read_vectors(queries, self.vector_column, dimension)
-        texts = queries[self.text_column].to_pylist()
-        faults = [_name_missing(text, "text") for text in texts]
-        good = [i for i, fault in enumerate(faults) if fault is None]
-        vectors: list[Any] = [None] * len(texts)
-        for i, vector in zip(good, self._model.embed_queries([texts[i] for i in good]) if good else (), strict=True):
-            vectors[i] = np.asarray(vector, np.float32)
-            if dimension not in (None, len(vector)):
-                raise InvalidInputError(
-                    f"the model's vectors have length {len(vector)}, the index's {dimension}: name the model that "
-                    "embedded the index's texts"
-                )
-            faults[i] = parquet.find_fault(vectors[i], len(vector))
-        return vectors, faults
-
-    def _find_candidates(self, queries: Any, places: list[int], vectors: list[Any]) -> list[dict[str, Any]]:
-        """What is known of the candidates of these rows, and why a row has none as its ``error``."""
-        rows: list[dict[str, Any]]
+    def _find_candidates(self, table: Any, places: list[int], vectors: list[Any]) -> Iterator[tuple[Any, ...]]:
+        """What is known of the candidates of each of these rows, as :meth:`_select` takes it."""
+        names = (self.candidates_column, self.relevance_column, self.question_column)
+        lists, relevance, questions = (
+            [None] * len(places) if name is None else table[name].take(places).to_pylist() for name in names
+        )
+        known: Sequence[Mapping[Any, Any]]
         if self.candidates_column is None:
             search: Any = self._faiss or self.index
-            ids, found = search(np.stack(vectors), self.fetch_k)
-            if not len(ids) == len(found) == len(places):
+            found, theirs = search(np.stack([vectors[place] for place in places]), self.fetch_k)
+            if not len(found) == len(theirs) == len(places):
                 raise VectorSourceError(
-                    f"the search got {len(places)} queries and returned {len(ids)} lists of ids and {len(found)} of "
+                    f"the search got {len(places)} queries and returned {len(found)} lists of ids and {len(theirs)} of "
                     "vectors"
                 )
-            rows = [{"ids": np.asarray(own).tolist(), "vectors": its} for own, its in zip(ids, found, strict=True)]
+            ids = [np.asarray(own).tolist() for own in found]
+            known = [dict(zip(own, its, strict=True)) for own, its in zip(ids, theirs, strict=True)]
         else:
-            column = queries[self.candidates_column]
-            rows = [{"ids": column[i].as_py() or []} for i in places]
-            known = _ask(self._faiss.vectors_by_id if self._faiss else self.index, rows, "vectors")
-            for row in rows:
-                row["error"] = _find_fault(row["ids"], known, "vector")
-                row["vectors"] = [known.get(name) for name in row["ids"]]
-        said = {} if self.texts is None else self._read_texts(rows)
-        for i, row in zip(places, rows, strict=True):
-            error = row.setdefault("error", None if row["ids"] else "the search found nothing")
-            if self.relevance_column is not None:
-                row["relevance"] = queries[self.relevance_column][i].as_py()
-                error = error or (None if row["relevance"] is not None else "the list of relevance is null")
-            if said:
-                row["question"], row["said"] = queries[self.question_column][i].as_py(), said
-                error = error or _name_missing(row["question"], "question")
-                error = error or _find_fault(row["ids"], said["texts"], "text")
-            row["error"] = error
-        return rows
-
-    def _read_texts(self, rows: list[dict[str, Any]]) -> dict[str, Mapping[Any, Any]]:
-        """The texts of the candidates, and how they call each other."""
-        names = {name for row in rows for name in row["ids"] if str(name) in self._records}
-        said: dict[str, Any] = {}
-        if isinstance(self.texts, Path):
-            said = {key: {name: self._records[str(name)][key] for name in names} for key in ("texts", *CALLED)}
-        asked = {key: getattr(self, key) for key in ("texts", *CALLED)}
-        return said | {key: _ask(by_id, rows, key) for key, by_id in asked.items() if callable(by_id)}
+            ids = [own or [] for own in lists]
+            by_id: Any = self._faiss.vectors_by_id if self._faiss else self.index
+            asked = list(dict.fromkeys(name for own in ids for name in own if not is_missing(name)))
+            known = [by_id(asked) if asked else {}] * len(ids)
+        return zip(ids, known, relevance, questions, strict=True)
 
     def _select(
-        self, query: Any, ids: list[Any], vectors: Any, relevance: Any = None, question: str = "", said: Any = None,
-        error: None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """The row of a query."""
+        self,
+        query: Any,
+        told: Mapping[str, Any],
+        ids: list[Any],
+        known: Mapping[Any, Any],
+        relevance: Any,
+        question: Any,
+    ) -> dict[str, Any]:
+        """The row of a query, from the vectors and texts that are known by id; InvalidInputError says what is not."""
         assert not isinstance(self.selector, str)
+        if not ids:
+            raise InvalidInputError("there are no candidates")
+        vectors, texts = _look_up(known, ids, "vector"), None
+        if len(set(ids)) < len(ids):
+            raise InvalidInputError("a candidate is in the list twice")
+        if self.relevance_column is not None and relevance is None:
+            raise InvalidInputError("the list of relevance is null")
+        if self.texts is not None:
+            if is_missing(question):
+                raise InvalidInputError("the question is null or blank")
+            texts = Texts(*map(list, zip(*_look_up(told, [*map(str, ids)], "text"), strict=True)))
         # A kernel may have a row for each id.
         names = ids if getattr(self.selector, "kernel", None) is not None else None
         candidates = Candidates(query, as_numeric(vectors, "vectors"), relevance=relevance, ids=names, copy=False)
-        texts = None
-        if said is not None:
-            called = {key: [*map(said[key].get, ids)] for key in CALLED if key in said and self._refers}
-            texts = as_texts([said["texts"][name] for name in ids], **called, refer=self._refers)
         scale, k = self.relevance_scale, min(self.k, len(ids))
-        chosen = select_set(candidates, self.selector, k, question=question, texts=texts, relevance_scale=scale)
-        written = [None, *(ids if self._faiss else map(str, ids))]
-        columns = {"ids": chosen.indices, "referred_by": chosen.referred_by}
-        row = {key: None if own is None else [written[i + 1] for i in own] for key, own in columns.items()}
-        return row | {"gains": chosen.gains, "relevance": chosen.relevance}
+        chosen = select_set(candidates, self.selector, k, question=question or "", texts=texts, relevance_scale=scale)
+        written = [*(map(str, ids) if callable(self.index) else ids), None]
+        rows = chosen.indices, chosen.referred_by
+        picks, referring = (None if own is None else [written[i] for i in own] for own in rows)
+        return dict(zip(OUTPUT_COLUMNS, (picks, chosen.gains, chosen.relevance, referring), strict=False))
 
-    def describe(self) -> dict[str, Any]:
-        """The settings as JSON values: equal for two runs that write the same rows."""
-        kernel = getattr(self.selector, "kernel", None)
-        settings = {field.name: _describe(getattr(self, field.name)) for field in fields(self)}
-        settings["kernel"] = None if kernel is None else hashlib.sha256(pickle.dumps(kernel)).hexdigest()
-        # The fingerprint depends on the files of a model: one that was trained further in its folder has the same name.
-        settings["model"] = None if self.model is None else fingerprint(self.model)
-        # Neither has an effect: no search is made for candidates that are given.
-        without = ("threads",) if self.candidates_column is None else ("threads", "fetch_k")
-        return {name: value for name, value in settings.items() if name not in without}
+    def write_part(self, part: Path, queries: Any, settings: str) -> None:
+        """Write the selections of a table of queries, and the settings of the run, in one step."""
+        content = pa.BufferOutputStream()
+        pq.write_table(self(queries).replace_schema_metadata({_SETTINGS: settings}), content)
+        write_atomically(part, content.getvalue().to_pybytes())
 
 
-def _describe(value: Any) -> Any:
-    """A setting as a JSON value: the length and the hash of a file."""
+def _describe(value: Any) -> str:
+    """A setting as text: a file by its content, because its date may be restored after a change."""
+    digest = hashlib.sha256()
     if isinstance(value, Path):
-        # Its date proves nothing: it may be restored after a change, and maps and network drives set it late.
-        files = parquet.list_files(value) if value.is_dir() else [value]
-        return [f"{file.stat().st_size} bytes, sha256 {_hash(file)}" for file in files]
-    if callable(value):
-        named = value if hasattr(value, "__qualname__") else type(value)
-        return f"{named.__module__}.{named.__qualname__}"
-    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+        for path in _list_files(value):
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        return f"sha256 {digest.hexdigest()}"
+    if (kernel := getattr(value, "kernel", None)) is not None:
+        digest.update(pickle.dumps(kernel))
+        return f"{value!r}, sha256 {digest.hexdigest()}"
+    return getattr(value, "__qualname__", type(value).__qualname__) if callable(value) else repr(value)
 
 
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _look_up(known: Mapping[Any, Any], ids: list[Any], what: str) -> list[Any]:
+    values = [known.get(name) for name in ids]
+    for name, value in zip(ids, values, strict=True):
+        if value is None:
+            raise InvalidInputError(f"there is no {what} of candidate {quoted(name)}")
+    return values
 
 
-def _ask(by_id: Any, rows: list[dict[str, Any]], what: str) -> Mapping[Any, Any]:
-    """What a function of ids says of all candidates, each of them once."""
-    ids = list(dict.fromkeys(name for row in rows for name in row["ids"] if not is_missing(name)))
-    said = by_id(ids) if ids else {}
-    if not isinstance(said, Mapping):
-        raise VectorSourceError(f"{what}_by_id(ids) must return a mapping of ids to {what}, got {quoted(said)}")
-    return said
+def _read_vectors(table: Any, column: str, dimension: int | None) -> tuple[list[Any], list[str | None]]:
+    """The vectors of a column, and why a row has none. Without a dimension the most common length counts."""
+    rows = [row for chunk in table[column].chunks for row in chunk.to_numpy(zero_copy_only=False)]
+    present = [row for row in rows if row is not None]
+    if not all(isinstance(row, np.ndarray) and row.dtype.kind in "fiu" for row in present):
+        raise InvalidInputError(f"column {column!r} must contain lists of numbers, but contains {table[column].type}")
+    with np.errstate(over="ignore"):
+        vectors = [None if row is None else row.astype(np.float32) for row in rows]
+    dimension = dimension or (mode(map(len, present)) if present else 0)
+    return vectors, [_find_fault(vector, dimension) for vector in vectors]
 
 
-def _find_fault(ids: list[Any], known: Mapping[Any, Any], what: str) -> str | None:
-    """Why a list of candidates cannot be used; None if it can."""
-    unknown = [name for name in ids if name not in known]
-    if not ids or unknown:
-        return f"there is no {what} of candidate {quoted(unknown[0])}" if ids else "there are no candidates"
-    return "a candidate is in the list twice" if len(set(ids)) < len(ids) else None
+def _find_fault(vector: NDArray[np.float32] | None, dimension: int) -> str | None:
+    """Why a vector cannot be used; None if it can."""
+    if vector is None:
+        return "the vector is null"
+    if len(vector) != dimension:
+        return f"the vector has length {len(vector)}, not {dimension}"
+    if not np.isfinite(vector).all():
+        return f"the vector contains {vector[~np.isfinite(vector)][0]} (as float32)"
+    return None if vector.any() else "the vector is zero and has no direction"
 
 
-def _name_missing(text: str | None, what: str) -> str | None:
-    return f"the {what} is {'null' if text is None else 'blank'}" if is_missing(text) else None
+def _check_columns(schema: Any, columns: Iterable[str], where: str) -> None:
+    """Refuse a table that has not each of these columns once."""
+    names = schema.names
+    for name in columns:
+        if names.count(name) != 1:
+            count = f"{names.count(name)} columns" if name in names else "no column"
+            raise InvalidInputError(f"{where}: there is {count} {name!r} among {', '.join(names)}")
+
+
+def _list_files(path: Path) -> list[Path]:
+    """The file, or the Parquet files of a folder, sorted by name."""
+    # As readers of Parquet do, skip names that begin with an underscore or a dot.
+    files = sorted(path.glob("[!._]*.parquet")) if path.is_dir() else [path]
+    if not files or not files[0].is_file():
+        raise InvalidInputError(f"there is no file {path}, and no .parquet file in a folder of this name")
+    return files
+
+
+def _read_tables(path: Path, columns: Sequence[str], rows: int = 10_000, *, more: bool = False) -> Iterator[Any]:
+    """The rows of these files in order, at most ``rows`` of one file together; ``more``: all columns but lists."""
+    for file in _list_files(path):
+        try:
+            with pq.ParquetFile(file, memory_map=True) as opened:
+                schema = opened.schema_arrow
+                _check_columns(schema, columns, str(file))
+                read = [field.name for field in schema if more and not pa.types.is_nested(field.type)] or columns
+                if not opened.metadata.num_rows:
+                    yield schema.empty_table()
+                for batch in opened.iter_batches(rows, columns=read):
+                    # Text that is not UTF-8 would fail where it is used.
+                    batch.validate(full=True)
+                    yield pa.Table.from_batches([batch])
+        except _PARQUET_ERRORS as error:
+            raise InvalidInputError(
+                f"{file} cannot be read: it is damaged, or no Parquet file: {quoted(str(error))}"
+            ) from None
+
+
+def _read_texts(path: Path) -> dict[str, tuple[str, Facts]]:
+    """By id, the text of each row of files (a null is an empty text), and what its other columns say of it."""
+    texts: dict[str, tuple[str, Facts]] = {}
+    for row in (row for table in _read_tables(path, ("id", "text"), more=True) for row in table.to_pylist()):
+        name, text = row["id"], row["text"]
+        if (str(name) in texts and not is_missing(name)) or not isinstance(text, (str, type(None))):
+            raise InvalidInputError(f"{path}: the id {quoted(name)} occurs a second time, or its text is no text")
+        texts[str(name)] = text or "", read_facts([SimpleNamespace(metadata=row, id=name)], [name])[0]
+    return texts
 
 
 class Summary(NamedTuple):
-    """What :func:`select_dataset` has written.
-
-    ``out`` is the folder, with ``rows`` in all ``parts``. ``errors`` of them have an error in place of a selection, and
-    ``first_error`` is the first one, or None. ``resumed`` parts existed before this run.
-    """
+    """What is in the folder of :func:`select_dataset`: the first of the ``errors`` is ``first_error``, or None."""
 
     out: Path
     rows: int
     errors: int
     parts: int
-    resumed: int
     first_error: str | None
 
 
 def select_dataset(
-    queries: Paths,
+    queries: str | os.PathLike[str],
     index: Index,
     *,
     out: str | os.PathLike[str],
@@ -405,15 +364,14 @@ def select_dataset(
 
     Parameters
     ----------
-    queries : path or paths
-        Parquet files, or a folder of them.
+    queries : path
+        A Parquet file, or a folder of them.
     index, **settings
         Those of :class:`TableSelector`.
     out : path
-        A folder for ``_settings.json`` and one part (a Parquet file) for each block of queries. Readers of Parquet
-        take it as one table. Blocks whose parts are complete are skipped, so the same call resumes a run that was
-        stopped. On a cluster all machines must see the folder, the queries, the index and the texts under the same
-        path.
+        A folder for one part (a Parquet file) for each block of queries. Readers of Parquet take it as one table.
+        Blocks whose parts are complete are skipped, so the same call resumes a run that was stopped. On a cluster all
+        machines must see the folder, the index and the texts under the same path.
     concurrency : int, optional
         The number of Ray's workers. None: in this process, without Ray.
     block_rows : int
@@ -425,117 +383,61 @@ def select_dataset(
     ------
     InvalidInputError, InvalidParameterError, VectorSourceError
         As :class:`TableSelector`; or ``out`` has parts that were made with other settings, which the message names.
-
-    Examples
-    --------
-    >>> import faiss, tempfile, numpy as np, pyarrow as pa, pyarrow.parquet as pq
-    >>> index = faiss.IndexFlatIP(2)
-    >>> index.add(np.eye(2, dtype=np.float32))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     faiss.write_index(index, f"{folder}/index.faiss")
-    ...     pq.write_table(pa.table({"id": ["x"], "vector": [[2.0, 1.0]]}), f"{folder}/queries.parquet")
-    ...     done = select_dataset(f"{folder}/queries.parquet", f"{folder}/index.faiss", out=f"{folder}/sets", k=2)
-    ...     pq.read_table(f"{folder}/sets").to_pylist()[0]["ids"], done.rows, done.errors
-    ([0, 1], 1, 0)
     """
-    selector, folder = TableSelector(index, **settings), Path(out).absolute()
-    files = parquet.list_files(queries)
+    selector, folder, source = TableSelector(index, **settings), Path(out).absolute(), Path(queries)
     checked = check_ranges({"block_rows": block_rows, "concurrency": concurrency, "progress": progress})
-    plan = parquet.cut_into_rows(files, checked["block_rows"], selector.columns)
-    if isinstance(selector.index, Path):
-        # An index that cannot be read is refused here, and not in each worker.
-        FaissFile(selector.index)
-    described = selector.describe() | {"queries": [_describe(file) for file in files], "block_rows": block_rows}
-    _open_folder(folder, described)
-    missing = [rows for rows in plan if _read_errors(folder, rows) is None]
-    parts: Iterable[None] = map(partial(_write_part, selector, folder), missing)
-    if concurrency is not None:
-        parts = _write_on_ray(missing, selector, folder, concurrency)
+    # An index that cannot be read is refused here, and not in each worker.
+    _ = selector._faiss
+    described = {field.name: _describe(getattr(selector, field.name)) for field in fields(selector)}
+    described |= {"queries": _describe(source), "block_rows": str(block_rows)}
+    blocks: Iterable[Any] = _read_tables(source, selector.columns, checked["block_rows"])
     if progress:
         console = import_library("rich.console", "batch").Console(stderr=True)
-        track = import_library("rich.progress", "batch").track
-        parts = track(parts, "Selecting", total=len(missing), console=console)
-    for _ in parts:
-        pass
-    columns = [_read_errors(folder, rows) for rows in plan]
-    errors = [text for column in columns for text in column.drop_null().to_pylist()]
-    resumed = len(plan) - len(missing)
-    return Summary(folder, sum(map(len, columns)), len(errors), len(plan), resumed, errors[0] if errors else None)
+        total = sum(-(-pq.read_metadata(file).num_rows // block_rows) for file in _list_files(source))
+        blocks = import_library("rich.progress", "batch").track(blocks, "Selecting", total, console=console)
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = ((folder / f"part-{number:05d}.parquet", table) for number, table in enumerate(blocks))
+    missing = ((*part, json.dumps(described)) for part in parts if not _is_complete(*part, described))
+    if concurrency is None:
+        for part in missing:
+            selector.write_part(*part)
+    else:
+        _write_on_ray(missing, concurrency, index, settings)
+    files = sorted(folder.glob("part-*.parquet"))
+    errors = [error for file in files for error in pq.read_table(file, columns=["error"])["error"].to_pylist()]
+    said = [error for error in errors if error is not None]
+    return Summary(folder, len(errors), len(said), len(files), said[0] if said else None)
 
 
-def _write_part(selector: TableSelector, folder: Path, rows: Rows) -> None:
-    """Read these queries, select for them, and write their part."""
-    content = pa.BufferOutputStream()
-    pq.write_table(selector(parquet.read_rows(rows, selector.columns), rows.first_row), content)
-    # A part that exists is complete, because it is written under another name and renamed.
-    write_atomically(_part(folder, rows), content.getvalue().to_pybytes())
-
-
-class _RayWriter:
-    """A worker that writes parts, and returns an error raised on purpose: Ray would raise one of its own."""
-
-    def __init__(self, selector: TableSelector, folder: Path) -> None:
-        self._write = partial(_write_part, selector, folder)
-
-    def __call__(self, batch: Any) -> Any:
-        try:
-            self._write(Rows(**batch.to_pylist()[0]))
-        except (SetSelectError, OSError, ImportError) as error:
-            return pa.table({"error": [pickle.dumps(error)]})
-        return pa.table({"error": [b""]})
-
-
-def _write_on_ray(missing: list[Rows], selector: TableSelector, folder: Path, workers: int) -> Iterator[None]:
-    # At other levels Ray's core prints for each worker that it may not be restarted, although it may.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-    data, ray = import_library("ray.data", "ray"), import_library("ray", "ray")
-    if not missing:
-        return
+def _write_on_ray(parts: Iterable[tuple[Any, ...]], workers: int, index: Index, settings: dict[str, Any]) -> None:
+    ray, pools = import_library("ray", "ray"), import_library("ray.util", "ray")
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    written = data.from_items([rows._asdict() for rows in missing], override_num_blocks=len(missing)).map_batches(
-        _RayWriter, fn_constructor_args=(selector, folder), batch_size=1, batch_format="pyarrow",
-        concurrency=min(workers, len(missing)), num_cpus=1,
-    )  # fmt: skip
-    for row in written.iter_rows():
-        if row["error"]:
-            raise pickle.loads(row["error"])
-        yield
-
-
-def _part(folder: Path, rows: Rows) -> Path:
-    return folder / f"part-{rows.number:05d}.parquet"
-
-
-def _read_errors(folder: Path, rows: Rows) -> Any:
-    """The errors of a part; None if it is missing or incomplete: a copy or a full disk can have truncated it."""
+    actor = ray.remote(TableSelector).options(max_restarts=-1, max_task_retries=-1, scheduling_strategy="SPREAD")
+    pool = pools.ActorPool([actor.remote(index, **settings) for _ in range(workers)])
     try:
-        column = pq.read_table(_part(folder, rows), columns=["error"], partitioning=None)["error"]
-        column.validate(full=True)
-    # A KeyError says that the column is missing.
-    except (*parquet.PARQUET_ERRORS, KeyError):
-        return None
-    return column if len(column) == rows.size else None
+        for part in parts:
+            if not pool.has_free():
+                pool.get_next_unordered()
+            pool.submit(lambda worker, part: worker.write_part.remote(*part), part)
+        while pool.has_next():
+            pool.get_next_unordered()
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
 
 
-def _open_folder(folder: Path, settings: dict[str, Any]) -> None:
-    """Make the folder and write the settings, or check that those of earlier parts are the same."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / SETTINGS
-    others = sorted(other.name for other in folder.iterdir() if not other.name.endswith(".tmp"))
-    if not others:
-        write_atomically(file, json.dumps(settings, indent=1))
-        return
+def _is_complete(part: Path, table: Any, settings: dict[str, Any]) -> bool:
+    """Whether a part has all its rows: a copy or a full disk can have truncated it. Other settings are an error."""
     try:
-        known = parse_object(file.read_bytes())
-    except (InvalidInputError, FileNotFoundError) as error:
-        raise InvalidParameterError(
-            f"{file} is missing or damaged ({error}), and there is {others[0]}: name an empty folder"
-        ) from None
-    pairs = {name: (known.get(name), settings.get(name)) for name in settings | known}
-    differing = [f"{name}: {old!r} there, {now!r} now" for name, (old, now) in pairs.items() if old != now]
+        written = pq.read_table(part, partitioning=None)
+        written.validate(full=True)
+        known = parse_object((written.schema.metadata or {}).get(_SETTINGS, b"{}"))
+    except (*_PARQUET_ERRORS, InvalidInputError):
+        return False
+    pairs = {name: (known.get(name), value) for name, value in settings.items()}
+    differing = [f"{name}: {old} there, {now} now" for name, (old, now) in pairs.items() if old != now]
     if differing:
         raise InvalidParameterError(
-            f"{folder} has parts that were made with other settings ({'; '.join(differing)}); name another folder"
+            f"{part.parent} has parts that were made with other settings ({'; '.join(differing)}); name another folder"
         )
+    return len(written) == len(table)

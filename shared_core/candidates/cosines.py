@@ -61,10 +61,9 @@ def standardise(
         size, exponent = np.frexp(np.abs(values).max(axis=-1, keepdims=True))
         values = np.ldexp(values, -exponent)
     n = values.shape[-1]
-    centred = values
-    # The first mean has a rounding error, which counts if the values hardly differ.
-    for _ in range(2):
-        centred = centred - np.add.reduce(centred, axis=-1, keepdims=True) / n
+    # The rounding error of a mean counts if the values hardly differ. Their differences have none.
+    centred = values - values[..., :1]
+    centred -= np.add.reduce(centred, axis=-1, keepdims=True) / n
     sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
     flat = sigma <= size * TIE_TOLERANCE[dtype or centred.dtype]
     per_sigma = (1.0 - flat) / (sigma + flat)

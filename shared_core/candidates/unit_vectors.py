@@ -153,7 +153,7 @@ def _unit_vector(q: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) 
     q = q.astype(np.float64, copy=False)
     # Unlike q.dot(q), np.vdot does not warn of an overflow.
     square = float(np.vdot(q, q))
-    low, high = _SAFE_SQUARES[np.dtype(np.float64)]
+    low, high = _SAFE_SQUARES[q.dtype]
     if not low < square < high:
         if not np.isfinite(q).all():
             raise InvalidInputError("query holds NaN or inf; embed it again")

@@ -13,12 +13,12 @@ from .._validation import quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..selection.route import DEFAULT_K
 from ..selectors.registry import DEFAULT_SELECTOR, capabilities_of, make_selector
-from ._terminal import FINE, WITH_PROBLEMS, message_console, result_console, stop
+from ._program import FINE, WITH_PROBLEMS, message_console, result_console, stop
 
 
 def batch(
     queries: Annotated[Path, typer.Option(help="A Parquet file of queries, or a folder of such files.")],
-    index: Annotated[Path, typer.Option(help="File of a FAISS index. It is mapped into memory, not loaded.")],
+    index: Annotated[Path, typer.Option(help="File of a FAISS index.")],
     out: Annotated[Path, typer.Option(help="A folder for the parts. Readers of Parquet take it as one table.")],
     k: Annotated[int, typer.Option("--k", help="Number of picks for each query.")] = DEFAULT_K,
     fetch_k: Annotated[
@@ -33,14 +33,7 @@ def batch(
         ),
     ] = None,
     id_column: Annotated[str, typer.Option(help="Column of the queries' ids, which are written unchanged.")] = "id",
-    row_numbers: Annotated[bool, typer.Option("--row-numbers", help="Write row numbers in place of ids.")] = False,
-    vector_column: Annotated[
-        str | None, typer.Option(help="Column of the queries' vectors, lists of numbers; default: vector.")
-    ] = None,
-    text_column: Annotated[str | None, typer.Option(help="Column of texts to embed, in place of vectors.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Sentence-transformers model for texts; default: all-MiniLM-L6-v2.")
-    ] = None,
+    vector_column: Annotated[str, typer.Option(help="Column of the queries' vectors, lists of numbers.")] = "vector",
     candidates_column: Annotated[
         str | None,
         typer.Option(help="Column of lists of labels of the index: the candidates of each query, without a search."),
@@ -53,35 +46,14 @@ def batch(
         str, typer.Option(help="Scale of the relevance of each query: minmax, rank, sigmoid, zscore, or none.")
     ] = "minmax",
     question_column: Annotated[
-        str | None,
-        typer.Option(help="Column of the queries' texts, whose words coverage reads. Default: the text column."),
+        str | None, typer.Option(help="Column of the queries' texts, whose words coverage reads; needs --texts.")
     ] = None,
     texts: Annotated[
         Path | None,
-        typer.Option(help="The candidates' texts: a Parquet file or folder with the columns id (label) and text."),
-    ] = None,
-    titles: Annotated[
-        str | None,
-        typer.Option(help="Column of titles in the files of texts, by which texts refer to others. Default: title."),
-    ] = None,
-    identifiers: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of numbers or codes in these files, by which texts cite others. Default: section, "
-            "clause, article, rule, number, key, code, symbol."
-        ),
-    ] = None,
-    sources: Annotated[
-        str | None,
-        typer.Option(help="Column of the documents in these files, in which a number counts. Default: source."),
-    ] = None,
-    neighbours: Annotated[
-        str | None,
-        typer.Option(help="Column of the texts' numbers in their documents. Default: chunk_index, chunk or seq_num."),
+        typer.Option(help="The candidates' texts: a Parquet file or folder with id (label), text, title, source, ..."),
     ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes. Two or more run on Ray.")] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="Run a single worker on Ray too.")] = False,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of FAISS in each worker.")] = 1,
     block_rows: Annotated[int, typer.Option(min=1, help="Queries in each part.")] = 10_000,
 ) -> None:
     """Select the best set for each of many queries.
@@ -99,17 +71,14 @@ def batch(
         if capabilities_of(chosen).words and texts is None:
             say.print(Text(f"{selector} selects by the vectors alone: with --texts it reads the words too"))
         done = select_dataset(
-            queries, index, out=out, k=k, selector=chosen, fetch_k=fetch_k,
-            id_column=None if row_numbers else id_column, vector_column=vector_column, text_column=text_column,
-            model=model, candidates_column=candidates_column, relevance_column=relevance_column, relevance_scale=scale,
-            question_column=question_column, texts=texts, titles=titles, identifiers=identifiers, sources=sources,
-            neighbours=neighbours, concurrency=workers if ray or workers > 1 else None, threads=threads,
-            block_rows=block_rows, progress=say.is_terminal,
+            queries, index, out=out, k=k, selector=chosen, fetch_k=fetch_k, id_column=id_column,
+            vector_column=vector_column, candidates_column=candidates_column, relevance_column=relevance_column,
+            relevance_scale=scale, question_column=question_column, texts=texts, block_rows=block_rows,
+            concurrency=workers if ray or workers > 1 else None, progress=say.is_terminal,
         )  # fmt: skip
     except KeyboardInterrupt:
         stop(say, f"stopped; the parts in {out} are kept, and the same command resumes")
-    resumed = f", {done.resumed} of them from an earlier run" if done.resumed else ""
-    result_console().print(Text(f"{done.rows} rows in {done.parts} parts{resumed}: {done.out}"), soft_wrap=True)
+    result_console().print(Text(f"{done.rows} rows in {done.parts} parts: {done.out}"), soft_wrap=True)
     if done.errors:
         say.print(Text(f"{done.errors} rows have an error in place of a selection; the first: {done.first_error}"))
     raise typer.Exit(WITH_PROBLEMS if done.errors else FINE)
@@ -121,8 +90,6 @@ def _parameters(texts: list[str]) -> dict[str, Any]:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
             raise InvalidParameterError(f"--parameter takes name=value, got {quoted(text)}")
-        if name in parameters:
-            raise InvalidParameterError(f"--parameter {name} is given twice")
         try:
             parameters[name] = parse_json(value)
         except InvalidInputError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -16,15 +16,15 @@ from .._validation import quoted
 from ..errors import InvalidParameterError
 from ..evaluation.compare import check_options, diagnose_documents, need_extra
 from ..evaluation.compare import compare as compare_methods
-from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries, unpacked
+from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries
 from ..evaluation.demo import demo_corpus
 from ..evaluation.diagnosis import Diagnosis
 from ..evaluation.results import Comparison, counted
 from ..evaluation.settings import distinct, parse_setting, sweep
 from ..signals.embedding_models import DEFAULT_MODEL
 from ._console_report import show_comparison, show_diagnosis
-from ._terminal import import_attribute, message_console, result_console, show_progress, stop
-from ._vectors import VectorSource, read_vectors
+from ._program import import_attribute, message_console, result_console, show_progress, stop
+from ._vectors import VectorSource, read_rows
 
 
 def compare(
@@ -41,8 +41,8 @@ def compare(
         Path | None,
         typer.Option(
             help="JSON lines or CSV with text, and gold (['a', 'b', 'c']: the right documents), subtopics ({'reset': "
-            "['a', 'b'], 'disk': ['c']}: which of them answer the same part), answers, sub_questions, or scores (of "
-            "your own reranker). Or a .txt file with one question a line."
+            "['a', 'b'], 'disk': ['c']}: which of them answer the same part). Or a .txt file with one "
+            "question a line."
         ),
     ] = None,
     store: Annotated[
@@ -58,13 +58,8 @@ def compare(
     model: Annotated[
         str | None, typer.Option(help=f"Name or folder of a sentence-transformers model. Default: {DEFAULT_MODEL}.")
     ] = None,
-    embedding: Annotated[
-        str | None, typer.Option(help="In place of --model, an embedding of LangChain, as provider:model.")
-    ] = None,
-    vectors: Annotated[
-        Path | None, typer.Option(help="Vectors of the documents: .npy in their order, or .parquet with id and vector.")
-    ] = None,
-    query_vectors: Annotated[Path | None, typer.Option(help="Vectors of the queries, in such files.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="Vectors of the documents: .npy, in their order.")] = None,
+    query_vectors: Annotated[Path | None, typer.Option(help="Vectors of the queries: .npy, in their order.")] = None,
     k: Annotated[
         str,
         typer.Option("--k", help="Documents to pick, or several numbers with commas: the first one decides."),
@@ -76,8 +71,7 @@ def compare(
         list[str] | None,
         typer.Option(
             help='One more row, such as "mmr lambda_mult=0.7" or "coverage max_per_source=2 drop_near_duplicates=0.9". '
-            "It may have budget, score_threshold, min_gain, min_k, keyword_search=True and relevance=scores too. Can "
-            "be repeated."
+            "It may have budget, score_threshold, min_gain, min_k and keyword_search=True too. Can be repeated."
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the report: .html, or .json for the figures only.")] = None,
@@ -85,7 +79,7 @@ def compare(
     decide_by: Annotated[
         str | None,
         typer.Option(
-            help="Measure that decides: subtopic_recall, answers, point_recall, recall, ndcg, success, alpha_ndcg, "
+            help="Measure that decides: subtopic_recall, point_recall, recall, ndcg, success, alpha_ndcg, "
             "precision or topic_precision. Default: the most specific one that enough of your queries support."
         ),
     ] = None,
@@ -98,21 +92,20 @@ def compare(
 ) -> None:
     """Compare every method on your own documents and queries, on a vector store, or on a BEIR folder.
 
-    Without queries, the result says what the documents hold. If queries have gold (ids of the right documents),
-    subtopics or answers, it names the best row, and tells which queries each row makes worse.
+        Without queries, the result says what the documents hold. If queries have gold (ids of the right documents)
+    or subtopics, it names the best row, and tells which queries each row makes worse.
 
     """
     say = message_console()
     try:
         sizes = _read_sizes(k)
         check_options(sizes, fetch_k, decide_by)
-        packages = _check_out(out)
         asks = bool(demo or folder or queries or qrels)
-        _refuse_others(context, _way_of(context.params))
-        source = VectorSource(say, vectors, query_vectors, model, embedding, cache, asks)
-        needs_model = store is None and embedding is None and source.embeds
-        packages += ["sentence_transformers"] * needs_model
+        _refuse_unused(context, asks)
+        needs_model = store is None and (vectors is None or (asks and query_vectors is None))
+        packages = _check_out(out) + ["sentence_transformers"] * needs_model
         need_extra(*packages, extra="compare" if needs_model else "eval")
+        source = VectorSource(say, vectors, query_vectors, model, cache)
         shown: dict[str, Any] = {"fetch_k": fetch_k, "track": show_progress(say)}
         options: dict[str, Any] = {"k": sizes, "decide_by": decide_by, "drop_duplicates": not keep_duplicates}
         options["settings"] = distinct([*sweep(), *map(parse_setting, setting or ())])
@@ -125,25 +118,10 @@ def compare(
                 found = compare_opened(opened, read_queries(queries), **options, **shown)
         elif documents is not None and not asks:
             texts = read_documents(documents)
-            rows = None if vectors is None else read_vectors(vectors, [text.id for text in texts])
-            embed = source.embed_documents if rows is None else rows
+            embed = source.read_documents(len(texts))
             found = diagnose_documents(texts, embed, k=sizes[0], title=documents.absolute().name, **shown)
         else:
-            if demo:
-                shown["title"], corpus = "NumPy's docstrings", JudgedCorpus(*demo_corpus())
-            elif folder is not None:
-                files = beir_files(folder, qrels)
-                shown["title"], corpus = f"{folder.absolute().name}, {unpacked(files[2]).stem}", read_judged(*files)
-            elif documents is None or queries is None:
-                raise InvalidParameterError(
-                    "--documents and --queries are needed, or --store, or a BEIR folder, or --demo"
-                )
-            else:
-                shown["title"] = documents.absolute().name
-                if qrels is None:
-                    corpus = JudgedCorpus(read_documents(documents), read_queries(queries))
-                else:
-                    corpus = read_judged(documents, queries, qrels)
+            shown["title"], corpus = _read_corpus(demo, folder, documents, queries, qrels)
             found = _compare(corpus, source, **options, **shown)
         try:
             # The report is written first, so that no failure of the terminal can lose it.
@@ -157,47 +135,48 @@ def compare(
         if out is not None:
             result_console().print(Text(f"\nWritten: {out}"), soft_wrap=True)
     except KeyboardInterrupt:
-        stop(
-            say,
-            "interrupted; finished embeddings are kept: run the same command again to resume",
-        )
+        stop(say, "interrupted; finished embeddings are kept: run the same command again to resume")
 
 
-# The options that each way to run has, and why it has no others.
-_OF_ALL, _OF_MODEL = ("k", "fetch_k", "out"), ("model", "embedding", "cache")
-_OF_ROWS = ("setting", "decide_by", "keep_duplicates")
-_WAYS: dict[str, tuple[Sequence[str], str]] = {
-    "demo": (("demo", *_OF_ALL, *_OF_MODEL, *_OF_ROWS), "--demo has its own documents and queries"),
-    "store": (("store", *_OF_ALL), "without --queries nothing is compared"),
-    "store with queries": (("store", "queries", *_OF_ALL, *_OF_ROWS), "--store has its own documents and model"),
-    "documents": (("documents", "vectors", *_OF_ALL, *_OF_MODEL), "without --queries nothing is compared"),
-    "folder": (
-        ("folder", "qrels", "vectors", "query_vectors", *_OF_ALL, *_OF_MODEL, *_OF_ROWS),
-        "a BEIR folder has its own documents and queries",
-    ),
+# The options that have no effect beside another one, and without queries.
+_UNUSED = {
+    "demo": ("folder", "documents", "queries", "store", "qrels", "vectors", "query_vectors"),
+    "store": ("folder", "documents", "qrels", "vectors", "query_vectors", "model", "cache"),
+    "folder": ("documents", "queries"),
 }
+_OF_QUERIES = ("query_vectors", "setting", "decide_by", "keep_duplicates")
 
 
-def _way_of(given: dict[str, Any]) -> str:
-    """The way to run that the options name; "" if documents and queries come from files."""
-    for way in ("demo", "store"):
-        if given[way]:
-            return "store with queries" if way == "store" and given["queries"] else way
-    asks = given["queries"] or given["qrels"]
-    return "folder" if given["folder"] else "documents" if given["documents"] and not asks else ""
-
-
-def _refuse_others(context: typer.Context, way: str) -> None:
+def _refuse_unused(context: typer.Context, asks: bool) -> None:
     """Refuse an option that was given, but has no effect."""
-    for option in context.command.params:
-        origin, name = context.get_parameter_source(option.name or ""), option.name
-        if way and name not in _WAYS[way][0] and origin is not None and origin.name == "COMMANDLINE":
-            raise InvalidParameterError(f"{_WAYS[way][1]}: leave out {option.opts[0]}")
+    options = {option.name or "": option.opts[0] for option in context.command.params}
+    given = {name: options[name] for name in options if "COMMANDLINE" in str(context.get_parameter_source(name))}
+    for other, names in _UNUSED.items():
+        for name in names:
+            if other in given and name in given:
+                raise InvalidParameterError(f"{given[name]} has no effect with {given[other]}: leave it out")
+    for name in _OF_QUERIES:
+        if name in given and not asks:
+            raise InvalidParameterError(f"{given[name]} has no effect without --queries: leave it out")
+
+
+def _read_corpus(
+    demo: bool, folder: Path | None, documents: Path | None, queries: Path | None, qrels: Path | None
+) -> tuple[str, JudgedCorpus]:
+    """The title and the corpus that the options name."""
+    if demo:
+        return "NumPy's docstrings", JudgedCorpus(*demo_corpus())
+    if folder is not None:
+        files = beir_files(folder, qrels)
+        return f"{folder.absolute().name}, {files[2].stem}", read_judged(*files)
+    if documents is None or queries is None:
+        raise InvalidParameterError("--documents and --queries are needed, or --store, or a BEIR folder, or --demo")
+    judged = None if qrels is None else read_judged(documents, queries, qrels)
+    return documents.absolute().name, judged or JudgedCorpus(read_documents(documents), read_queries(queries))
 
 
 _NEEDED = "a vector store of LangChain, a VectorStoreIndex of LlamaIndex, or a function that returns one"
-# The adapter's functions for a store or an index, by the full name of its class. As in _vectors.py, import-linter
-# cannot see the adapters' names.
+# The adapter's functions for a store or an index, by the full name of its class; import-linter cannot see their names.
 _ADAPTERS: dict[type | str, tuple[str, str, str]] = {
     "langchain_core.vectorstores.base.VectorStore": ("langchain_setselect", "compare_store", "diagnose_store"),
     "llama_index.core.indices.vector_store.base.VectorStoreIndex": (
@@ -222,9 +201,9 @@ def _load_store(given: str) -> tuple[Any, Callable[..., Comparison], Callable[..
         adapter = find_registered(_ADAPTERS, type(value))
     if adapter is None:
         raise InvalidParameterError(f"--store: {given} must be {_NEEDED}, got {quoted(value)}")
-    package, compare, diagnose = adapter
-    functions = import_module(package)
-    return value, getattr(functions, compare), getattr(functions, diagnose)
+    package, *names = adapter
+    compare, diagnose = (getattr(import_module(package), name) for name in names)
+    return value, compare, diagnose
 
 
 def _read_sizes(k: str) -> list[int]:
@@ -240,48 +219,36 @@ def _check_out(out: Path | None) -> list[str]:
     """The packages that the report needs. A path that cannot be right is refused before the comparison."""
     if out is None:
         return []
-    if out.suffix.lower() not in (".html", ".json") or out.is_dir():
-        raise InvalidParameterError(f"--out must be the name of a file that ends in .html or .json, got {out}")
-    if not out.absolute().parent.is_dir():
-        raise InvalidParameterError(f"--out: there is no folder {out.absolute().parent}")
+    if out.suffix.lower() not in (".html", ".json") or out.is_dir() or not out.absolute().parent.is_dir():
+        raise InvalidParameterError(
+            f"--out must be the name of a file that ends in .html or .json, in a folder that exists, got {out}"
+        )
     return ["jinja2"] if out.suffix.lower() == ".html" else []
 
 
 def _write(found: Comparison | Diagnosis, out: Path) -> None:
-    try:
-        if out.suffix.lower() == ".json":
-            write_atomically(out, found.to_json(indent=1) + "\n")
-        else:
-            from ..evaluation.report import write_report
+    if out.suffix.lower() == ".json":
+        write_atomically(out, found.to_json(indent=1) + "\n")
+    else:
+        from ..evaluation.report import write_report
 
-            write_report(found, out)
-    except OSError as error:
-        raise OSError(
-            f"--out: {out} cannot be written, an earlier report is kept: {error.strerror or error}"
-        ) from error
+        write_report(found, out)
 
 
 def _compare(corpus: JudgedCorpus, source: VectorSource, **options: Any) -> Comparison:
-    if source.queries is not None and any(query.sub_questions for query in corpus.queries):
-        raise InvalidParameterError(
-            "--query-vectors holds no vectors of sub-questions: leave it out, so that they are embedded, or leave out "
-            "'sub_questions'"
-        )
-    embed: Any = source.embed_documents
+    source.check()
     embed_queries: Any = source.embed_queries
-    if source.documents is not None:
-        embed = read_vectors(source.documents, [text.id for text in corpus.documents])
     if source.queries is not None:
-        ids = [query.id for query in corpus.queries]
-        embed_queries = read_vectors(source.queries, ids, corpus.rows, corpus.lines)
+        count = len(corpus.queries)
+        embed_queries = read_rows(source.queries, corpus.rows or range(count), corpus.lines or count, "the queries")
+    embed = source.read_documents(len(corpus.documents))
     comparison = compare_methods(corpus.documents, corpus.queries, (embed, embed_queries), model=source.name, **options)
     notes = [*corpus.notes, *comparison.notes]
     limit = source.loaded.max_characters if source.documents is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
     if longer:
-        of_all = f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'}"
-        note = (
-            f"{of_all} longer than about {limit} characters, of which the model reads only the beginning: split them."
-        )
-        notes.insert(0, note)
+        notes.insert(
+            0, f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'} longer than "
+            f"about {limit} characters, of which the model reads only the beginning: split them.",
+        )  # fmt: skip
     return replace(comparison, notes=tuple(notes))

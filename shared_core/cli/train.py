@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from rich import box
@@ -19,9 +19,9 @@ from rich.text import Text
 
 from .._files import hold_lock, remove_leftovers
 from .._parsing import parse_object
-from .._validation import import_library, is_missing, quoted
+from .._validation import import_library, quoted
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
-from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of, unpacked
+from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of
 from ..learning import (
     CoverageFeedback,
     Feedback,
@@ -32,20 +32,10 @@ from ..learning import (
     hold_out,
     structural_symbols,
 )
-from ..signals.embedding_models import DEFAULT_MODEL, CachedEmbedding
-from ..signals.language_models import TEMPLATE, LanguageModel
-from ._terminal import (
-    COULD_NOT_RUN,
-    FINE,
-    WITH_PROBLEMS,
-    import_attribute,
-    load_model_visibly,
-    message_console,
-    result_console,
-    show_progress,
-    stop,
-)
-from ._vectors import read_rows
+from ..signals.embedding_models import DEFAULT_MODEL
+from ..signals.language_models import LanguageModel
+from ._program import COULD_NOT_RUN, FINE, WITH_PROBLEMS, import_attribute, message_console, result_console, stop
+from ._vectors import VectorSource
 
 DEFAULTS = FitSettings()
 # The key is read only from this environment variable: other users of the machine can read a command line, and the key
@@ -57,7 +47,7 @@ SYMBOLS: dict[str, Symbols] = {"coverage": structural_symbols, "words": str.spli
 
 def train(
     context: typer.Context,
-    pool: Annotated[Path, typer.Argument(help="JSON lines with the keys question, answer and, optionally, id.")],
+    pool: Annotated[Path, typer.Argument(help="JSON lines with the keys question and answer.")],
     out: Annotated[Path, typer.Option(help="File for the kernel: .safetensors.")],
     question: Annotated[str, typer.Option(help="Key of the question in a line.")] = "question",
     answer: Annotated[str, typer.Option(help="Key of the answer in a line.")] = "answer",
@@ -79,17 +69,8 @@ def train(
         str | None, typer.Option(help=f"URL of an OpenAI-compatible API with log-probabilities; key: {KEY}.")
     ] = None,
     llm: Annotated[str | None, typer.Option(help="Name of the model at the endpoint.")] = None,
-    instruction: Annotated[str, typer.Option(help="Start of a model's prompt.")] = "",
-    example: Annotated[str, typer.Option(help="Form of an example, with {question}; ends with {answer}.")] = TEMPLATE,
-    llm_batch_size: Annotated[
-        int,
-        typer.Option(min=1, help="Prompts in one request. A pass of a local model has room for 256 tokens per prompt."),
-    ] = 8,
     yes: Annotated[bool, typer.Option("--yes", help="Call the endpoint without asking first.")] = False,
     objective: Annotated[str, typer.Option(help="listwise, or likelihood (the NDPP paper's).")] = DEFAULTS.objective,
-    kernel: Annotated[
-        str, typer.Option(help="linear: also serves items that are added later. rows: one row for each id.")
-    ] = DEFAULTS.kernel,
     k: Annotated[int, typer.Option("--k", min=1, help="Number of examples to pick.")] = DEFAULTS.k,
     fetch_k: Annotated[
         int,
@@ -129,39 +110,25 @@ def train(
         # A missing package is reported here, before hours of labelling.
         for name in ("torch", "safetensors", "tqdm"):
             import_library(name, "train")
-        contents = read_pool(pool, question, answer, ids=kernel == "rows")
-        scorer = feedback_of(
-            feedback, endpoint, llm, instruction=instruction, example=example, batch_size=llm_batch_size
-        )
-        queries = find_queries(contents.items, scorer, feedback)
-        rows = (
-            _embed(say, contents, model, cache)
-            if vectors is None
-            else read_rows(vectors, range(len(contents.items)), len(contents.items), "the pool")
-        )
-        if len(queries) < len(contents.items):
-            say.print(
-                f"{len(contents.items) - len(queries)} answers have no symbols: these items are used as examples only"
-            )
+        items = read_pool(pool, question, answer)
+        scorer = feedback_of(feedback, endpoint, llm)
+        queries = find_queries(items, scorer, feedback)
+        if len(queries) < len(items):
+            say.print(f"{len(items) - len(queries)} answers have no symbols: these items are used as examples only")
+        # The questions are embedded as documents, because the store holds them as documents when the kernel is in use.
+        rows = VectorSource(say, vectors, model=model, cache=cache).read_documents(len(items))
+        rows = rows([item["question"] for item in items]) if callable(rows) else rows
         with print_warnings(say):
-            split = hold_out(contents.items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
+            split = hold_out(items, rows, queries=queries, held_out=settings.held_out, seed=settings.seed)
             fitted = fit(
-                contents.items, rows, scorer, **asdict(settings), split=split, ids=contents.ids, resume=labels,
-                progress=say.is_terminal, say=partial(ask_consent, say, yes),
+                items, rows, scorer, **asdict(settings), split=split, resume=labels, progress=say.is_terminal,
+                say=partial(ask_consent, say, yes),
             )  # fmt: skip
             fitted.kernel.save(out)
     except KeyboardInterrupt:
         stop(say, f"interrupted: the labels so far are kept in {labels}; run the same command again to resume")
     show_result(result_console(), fitted, out)
     raise typer.Exit(FINE if fitted.helped else WITH_PROBLEMS)
-
-
-def _embed(say: Console, pool: PoolFile, model: str, cache: Path | None) -> Any:
-    loaded = load_model_visibly(say, model)
-    # The questions are embedded as documents, because the store holds them as documents when the kernel is in use.
-    name = f"{loaded.fingerprint} document"
-    embedding = CachedEmbedding(loaded.embed_documents, name, cache, track=show_progress(say))
-    return embedding([item["question"] for item in pool.items])
 
 
 def find_labels(out: Path) -> Path:
@@ -173,56 +140,37 @@ def find_labels(out: Path) -> Path:
     return out.with_suffix(".labels.jsonl")
 
 
-class PoolFile(NamedTuple):
-    """The items of a pool in the order of the file, with the keys ``question`` and ``answer``, and their ids."""
-
-    items: list[dict[str, str]]
-    ids: list[str | int] | None
-
-
-def read_pool(path: Path, question: str, answer: str, *, ids: bool) -> PoolFile:
-    """Read items from JSON lines, and their ids, which all lines must have or none. A bad line is an error."""
-    if unpacked(path).suffix.lower() not in JSON_SUFFIXES:
+def read_pool(path: Path, question: str, answer: str) -> list[dict[str, str]]:
+    """The items of JSON lines, with the keys ``question`` and ``answer``. A bad line is an error."""
+    if path.suffix.lower() not in JSON_SUFFIXES:
         raise InvalidParameterError(
             f"{path}: the pool must be a .jsonl file, with a JSON object with question and answer on each line"
         )
-    known: dict[str | int, None] = {}
-    items: list[dict[str, str]] = []
 
-    def add(line: str) -> None:
+    def read_item(line: str) -> dict[str, str]:
         record = parse_object(line)
-        items.append({"question": text_of(record, (question,)), "answer": text_of(record, (answer,))})
-        name = record.get("id") if ids and not is_missing(record.get("id")) else None
-        if name is not None:
-            if type(name) not in (str, int) or name in known:
-                raise InvalidInputError(
-                    f"'id' must be a string or a whole number that no other line has, got {quoted(name)}"
-                )
-            known[name] = None
-        if len(known) not in (0, len(items)):
-            raise InvalidInputError("give all lines an 'id', or none")
+        return {"question": text_of(record, (question,)), "answer": text_of(record, (answer,))}
 
-    for _ in parse_lines(path, add):
-        pass
+    items = list(parse_lines(path, read_item))
     if not items:
         raise InvalidInputError(f"{path} has no item")
-    return PoolFile(items, list(known) or None)
+    return items
 
 
-def feedback_of(name: str | None, endpoint: str | None, llm: str | None, **settings: Any) -> Feedback:
+def feedback_of(name: str | None, endpoint: str | None, llm: str | None) -> Feedback:
     """The feedback that the options name: coverage of symbols, a local model, or a model behind an endpoint."""
     if (endpoint is None) != (llm is None):
         raise InvalidParameterError("--endpoint (where the model is) and --llm (its name) need each other: give both")
     if endpoint is not None and llm is not None:
         if name is not None:
             raise InvalidParameterError(f"--feedback {name} and --endpoint exclude each other: leave one out")
-        return LanguageModelFeedback(LanguageModel(llm, base_url=endpoint, api_key=os.environ.get(KEY)), **settings)
+        return LanguageModelFeedback(LanguageModel(llm, base_url=endpoint, api_key=os.environ.get(KEY)))
     if name is None or name in SYMBOLS:
         return CoverageFeedback(symbols=SYMBOLS[name or "coverage"])
     if ":" in name and not Path(name).exists():
         return CoverageFeedback(symbols=import_attribute("--feedback", name, "a function"))
     try:
-        return LanguageModelFeedback(LanguageModel(name), **settings)
+        return LanguageModelFeedback(LanguageModel(name))
     except (InvalidParameterError, ImportError):
         raise
     # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.

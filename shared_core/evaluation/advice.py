@@ -18,7 +18,7 @@ from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted
 from .summary import MeasureValues, gold_in_reach
 
 # The measures that can decide by default. Those that use the most specific knowledge of what is right come first.
-DECIDING = ("subtopic_recall", "answers", "point_recall", "recall")
+DECIDING = ("subtopic_recall", "point_recall", "recall")
 # The measures that decide only on request.
 ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
 # The measures of what is found. Only these can be compared between different numbers of picks.
@@ -34,11 +34,10 @@ _FEW = 0.2
 _POINTS = {"point_recall": ("each point once", "recall"), "recall": ("every copy", "point_recall")}
 _EXAMPLE = '{"subtopics": {"reset": ["a", "b"], "disk": ["c"]}}'
 SENTENCES = {
-    "nothing known": "No row can be called the best: no query says which picks are right. {missing}",
-    "missing": "Add gold ids, subtopics or answers to at least some of the queries.",
+    "nothing known": "No row can be called the best: no query says which picks are right. Add gold ids or subtopics to "
+    "at least some of the queries.",
     "would change": "{label}, the default, would change the texts of {changed} of the queries, and replace {replaced} "
     "of {k} texts on average.",
-    "most changed": "Most would change for {queries}.",
     "all zero": "No row can be called the best: {measure} is 0 for all. None picked what the queries ask for.",
     "best": "{label} is best: its {measure} is {mean} over {over}. It is {lead} above {rival}, more than chance ({p}).",
     "too few": "Too few to tell: {label} has the highest {measure}, {mean} over {over}. It is {lead} above {rival}, "
@@ -50,7 +49,6 @@ SENTENCES = {
     "none worse": "Against similarity it makes {better} of the queries better, and none worse.",
     "simpler": "{simple} has {simple_mean}. The difference may be chance ({simple_p}), and it is simpler.",
     "selected": "Of what setselect selects, {simple} is the best: it has {simple_mean} (the difference: {simple_p}).",
-    "fewer": "{texts} of {of} find at least as much as {than} texts of similarity: {ours} against {theirs}.",
     "few need two": "Few of your questions need two texts or more ({needing}). Where one text is enough, a set adds "
     "little to it.",
     "points": "{repeats} Point recall counts near-repeats as one point. This comparison is for readers who need "
@@ -62,8 +60,6 @@ NEEDS = {
     HYBRID_SEARCH: "Hybrid search needs an index of words. Many stores offer it, and nothing of setselect is needed.",
     SUM_OF_SCORES: "The sum of scores needs an index of words and a sort, and nothing of setselect.",
     "coverage keyword_search=True": "It needs an index of words, which is made from the texts of your documents.",
-    "RRF over the queries": "It searches for each sub-question and fuses the rankings; nothing is selected.",
-    "reranker": "That is your reranker alone, without a selection.",
 }
 
 
@@ -72,13 +68,11 @@ def recommend(
     columns: Sequence[MeasureValues],
     values: Mapping[tuple[int, str], Estimate],
     differences: Mapping[tuple[int, str], Difference],
-    of_sizes: Mapping[int, Sequence[MeasureValues]] = MappingProxyType({}),
     *,
     texts: Mapping[str, str] = MappingProxyType({}),
     parts: Sequence[int] = (),
     decide_by: str | None = None,
     repeats: str | None = None,
-    missing: str | None = None,
 ) -> Recommendation:
     """The row with the highest mean, whatever it is, and how certain that is.
 
@@ -88,17 +82,15 @@ def recommend(
     that are not worse than the best beyond chance, the first in the list is named too: it is the simplest.
 
     The measure ``decide_by`` decides, or by default the first of ``DECIDING`` that has at least half as many queries as
-    any other. ``of_sizes`` has the measures for each number of picks, and ``texts`` those of the queries. ``parts`` are
-    the numbers of texts that the queries need, ``repeats`` tells how many gold documents nearly repeat another one, and
-    ``missing`` what the files lack for a deciding measure.
+    any other. ``texts`` are those of the queries, ``parts`` the numbers of texts that the queries need, and ``repeats``
+    tells how many gold documents nearly repeat another one.
     """
     by_key = {column.measure.key: column for column in columns}
     check_deciding(decide_by, by_key)
     counts = {key: len(by_key[key].queries) for key in DECIDING if key in by_key}
     key = decide_by or next((key for key, n in counts.items() if 2 * n >= max(counts.values())), None)
     if key is None:
-        said = SENTENCES["nothing known"].format(missing=missing or SENTENCES["missing"])
-        return Recommendation(None, None, None, (said,))
+        return Recommendation(None, None, None, (SENTENCES["nothing known"],))
     measure, of_queries, names = by_key[key]
     if not of_queries.any():
         return Recommendation(None, None, None, (SENTENCES["all zero"].format(measure=measure.name),))
@@ -137,13 +129,6 @@ def recommend(
         facts |= {"simple": settings[simple].label, "simple_mean": number(values[simple, key].mean)}
         facts["simple_p"] = p_value(to_best[simple])
         cases.append("selected" if ranked else "simpler")
-    by_size = {k: one.values for k, of_size in of_sizes.items() for one in of_size if one.measure.key == key}
-    fewer = _find_fewer(settings, best, by_size) if key in COUNTED and by_size else None
-    if fewer is not None:
-        row, k, than = fewer
-        facts |= {"texts": counted(k, "text"), "than": than, "of": settings[row].label}
-        facts |= {"ours": number(by_size[k][row].mean()), "theirs": number(by_size[than][0].mean())}
-        cases.append("fewer")
     several = sum(number > 1 for number in parts)
     if several < _FEW * len(parts):
         facts["needing"] = f"{several:,} of {len(parts):,}"
@@ -157,16 +142,8 @@ def recommend(
         more = {"ours": ours, "theirs": _POINTS[other][0], "option": option, "there": there, "measure": measure.name}
         claims.append(SENTENCES["points"].format(repeats=repeats, **more))
     second = rival if best == 0 else simple or next((row for row in others if row), 0)
-    single = len(names) == 1
-    return Recommendation(
-        best,
-        second,
-        key,
-        tuple(claims),
-        None if second is None or single else to_best[second],
-        None if not best or single else to_similarity[best],
-        needed,
-    )
+    p_similarity = to_similarity[best] if best and len(names) > 1 else None
+    return Recommendation(best, second, key, tuple(claims), p_similarity, needed)
 
 
 def rank_rows(of_queries: Matrix) -> list[int]:
@@ -209,22 +186,6 @@ def check_deciding(key: str | None, allowed: Collection[str] = (*DECIDING, *ON_R
         raise InvalidParameterError(f"{argument_name('decide_by')} must be one of {among}, got {quoted(key)}")
 
 
-def _find_fewer(settings: Sequence[Setting], best: int, by_size: Mapping[int, Matrix]) -> tuple[int, int, int] | None:
-    """A row, its fewest picks that find as much as similarity with the most that were tried, and those of similarity.
-
-    The row is the best, or the default if that is similarity. ``by_size`` maps each number of picks to the values of
-    the deciding measure, (rows, N). Too few queries say nothing.
-    """
-    default = next((i for i, one in enumerate(settings) if one.label == DEFAULT_SELECTOR), None)
-    setting = best or default
-    if setting is None or by_size[min(by_size)].shape[1] < _FEWEST:
-        return None
-    enough = by_size[max(by_size)][0].mean() - _ROUNDING
-    than = min(k for k, values in by_size.items() if values[0].mean() >= enough)
-    k = min((k for k, values in by_size.items() if values[setting].mean() >= enough), default=than)
-    return (setting, k, than) if k < than else None
-
-
 def _with_interval(of: Estimate) -> str:
     if of.low == of.high:
         return number(of.mean)
@@ -236,17 +197,12 @@ def p_value(p: float) -> str:
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
-def describe_change(
-    rows: Sequence[Setting], replacements: Sequence[Replacement], texts: Mapping[str, str], k: int
-) -> Iterator[str]:
+def describe_change(rows: Sequence[Setting], replacements: Sequence[Replacement], k: int) -> Iterator[str]:
     """What the default would change, where no query says what is right."""
     for setting, replacement in zip(rows, replacements, strict=True):
         if setting.label == DEFAULT_SELECTOR:
             facts = {"changed": percent(replacement.changed), "replaced": number(replacement.replaced, 1), "k": k}
             yield SENTENCES["would change"].format(label=setting.label, **facts)
-            if replacement.most:
-                queries = ", ".join(f"{quoted(texts[query])} ({count})" for query, count in replacement.most[:3])
-                yield SENTENCES["most changed"].format(queries=queries)
 
 
 def list_notes(
@@ -261,13 +217,6 @@ def list_notes(
     left_out = [setting.label for setting, _ in planned if setting not in rows]
     if left_out:
         yield f"There is no search by words here, so {', '.join(left_out)} is left out."
-    alone = [setting.label for setting, selector in planned if as_adapted(selector).by_question]
-    if alone:
-        yield "Hybrid search and the sum of scores rank by the question without its sub-questions."
-        yield f"The question without its sub-questions is the query of {', '.join(alone)}."
-    unscored = sum(outcome.unscored for outcome in outcomes)
-    if unscored and any(as_adapted(selector).by_scores for _, selector in planned):
-        yield f"Without a score: {counted(unscored, 'candidate')}. Rows by scores select only from the others."
     capped = [setting.label for setting, selector in planned if as_adapted(selector).max_per_source is not None]
     if capped and not any(outcome.sourced for outcome in outcomes):
         yield f"No document has a source, so max_per_source has no effect on {', '.join(capped)}."
@@ -287,10 +236,8 @@ def list_notes(
         repeat = "repeats" if repeated == 1 else "repeat"
         yield f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of their query. {counts}."
     if without_candidates:
-        yield f"No candidates were found for {_count(without_candidates, 'query', 'queries')}."
-    lost = [label for outcome in outcomes for label in outcome.query.subtopics if label not in outcome.subtopics]
-    if lost and any(outcome.subtopics for outcome in outcomes):
-        yield f"No document covers {_count(lost, 'subtopic', 'subtopics')} of the queries: the measures leave them out."
+        named = ", ".join(map(quoted, without_candidates[:3])) + (", ..." if len(without_candidates) > 3 else "")
+        yield f"No candidates were found for {counted(len(without_candidates), 'query', 'queries')} ({named})."
     reach = gold_in_reach(outcomes)
     if reach == 0:
         one = next(outcome for outcome in outcomes if outcome.query.gold)
@@ -300,12 +247,4 @@ def list_notes(
             "of one kind, fetch more candidates."
         )
     elif reach is not None and reach < 1:
-        with_words = gold_in_reach(outcomes, by_words=True)
-        together = "" if with_words == reach else f" Together with the best by words, they hold {with_words:.1%}."
-        yield f"The nearest candidates hold {reach:.1%} of the gold documents. Fetching more can raise that.{together}"
-
-
-def _count(names: Sequence[str], one: str, many: str) -> str:
-    """How many, and the first of them."""
-    more = ", ..." if len(names) > 3 else ""
-    return f"{counted(len(names), one, many)} ({', '.join(map(quoted, names[:3]))}{more})"
+        yield f"The nearest candidates hold {reach:.1%} of the gold documents. Fetching more can raise that."

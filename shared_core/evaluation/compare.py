@@ -14,23 +14,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import argument_name, as_numeric, check_integer, quoted
+from .._validation import argument_name, as_numeric, check_integer
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
-from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k, share_fetch_k
-from ..selectors.registry import Selector, check_selector
+from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k
+from ..selectors.registry import check_selector
 from ..signals.embedding_models import Track, without_progress
 from ..texts.word_index import WordIndex
 from .advice import COUNTED, check_deciding, describe_change, list_notes, recommend
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
-from .judging import JudgedQuery, SearchResult, carriers_of, copies_of, found_documents, judge, subtopics_of
+from .judging import JudgedQuery, SearchResult, copies_of, found_documents, judge
 from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
-from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted, sweep, with_merged_lists, with_scores
+from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted, sweep
 from .summary import (
     MeasureValues,
     allowed_measures,
-    check_subtopics,
     count_parts,
     estimate,
     find_points,
@@ -74,22 +73,17 @@ def compare(
     Exact search finds the ``fetch_k`` nearest documents of each query, and every setting picks ``k`` of them. Settings
     with ``keyword_search``, hybrid search and the sum of scores pick from the 25 documents, too, that BM25 finds in the
     whole corpus. Documents and queries are all that is needed. What the queries hold besides their text (gold ids,
-    subtopics, answers: see :class:`Query`) adds measures; without any of it, no row can be called the best.
+    subtopics: see :class:`Query`) adds measures; without any of it, no row can be called the best.
 
     Parameters
     ----------
     documents : iterable of str, mapping or Document
-        Texts, or records with ``text`` and optionally ``id``, ``title`` (put before the text; the name by which
-        other texts mention the document), ``subtopics``, ``source`` and ``cost`` (for settings with
-        ``max_per_source`` or ``budget``), or both mixed. The default ids are "1", "2", ...
+        Texts, or records with the keys of :func:`~shared_core.evaluation.corpus.read_documents`, or both mixed. The
+        default ids are "1", "2", ...
     queries : iterable of str, mapping or Query
-        Texts, or records with ``text`` and optionally ``id``, ``gold``, ``subtopics``, ``answers`` and
-        ``sub_questions``. These share ``fetch_k`` with the question, and each setting selects one set for all of them;
-        plain similarity and the rankings know the question alone. Two more rows show what merged lists give.
-        ``scores`` are those of your own reranker, for two more rows.
+        Texts, or records with the keys of :func:`~shared_core.evaluation.corpus.read_queries`.
     embed : callable, or a pair for documents and queries
-        ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves: those of
-        sub-questions follow that of their question.
+        ``embed(texts) -> array-like (n, d)``. In a pair, each is such a function or the vectors themselves.
     k : int or sequence of int
         How many documents are picked. Of several numbers, the first is the one that the tables and the best row are
         about. With a single number, 2, 3, 5, 8 and 10 picks are judged too.
@@ -99,9 +93,9 @@ def compare(
         Default: :func:`~shared_core.evaluation.settings.sweep`. The first must be plain similarity, against which the
         others are tested. Put simpler settings first. :func:`~shared_core.evaluation.settings.named` makes the pairs.
     decide_by : str, optional
-        Key of the measure that decides. Default: the first of subtopic recall, answers, point recall and recall that
-        at least half as many queries allow as any other of them. Point recall is there if many gold
-        documents nearly repeat another one of their query: they count as one point.
+        Key of the measure that decides. Default: the first of subtopic recall, point recall and recall that at least
+        half as many queries allow as any other of them. Point recall is there if many gold documents nearly repeat
+        another one of their query: they count as one point.
     drop_duplicates : bool
         Whether documents with the same text count as one, as in the retrievers. Their ids then stand for each other.
     model, title : str
@@ -116,10 +110,7 @@ def compare(
     Raises
     ------
     InvalidInputError, InvalidParameterError
-        There are no documents or no queries, two have the same id, no document has any of the queries' gold ids, or a
-        vector or an option is not valid. Options are checked before anything is embedded.
-    ImportError
-        The extra ``eval`` is not installed.
+        An id, a vector or an option is not valid, or no document has any of the gold ids. Vectors are checked last.
 
     Examples
     --------
@@ -132,11 +123,9 @@ def compare(
     (0.5, 0.5)
     """
     corpus = convert_all(documents, as_document, "documents")
-    known = {document.id: document.subtopics for document in corpus}
-    cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), known)
-    carriers = carriers_of(corpus)
-    subtopics = {query.id: subtopics_of(query, carriers, known) for query in cleaned}
-    check_deciding(decide_by, allowed_measures(cleaned, any(subtopics.values())))
+    row_of = {document.id: row for row, document in enumerate(corpus)}
+    cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), row_of)
+    check_deciding(decide_by, allowed_measures(cleaned))
     sizes, planned = check_options(k, fetch_k)
     most, reached = max(sizes), min(planned, len(corpus))
     if most > len(corpus):
@@ -144,41 +133,32 @@ def compare(
             f"{argument_name('k')} = {most}, but there are only {counted(len(corpus), 'document')}"
         )
     copies = copies_of(corpus, (document.text for document in corpus))
-    row_of = {name: row for row, name in enumerate(known)}
 
     @cache
     def search_all() -> tuple[NDArray[np.floating], dict[str, Any], WordIndex]:
-        """The vectors of the documents; for each query its vectors and the nearest rows; and an index of words."""
+        """The vectors of the documents; for each query its vector and the nearest rows; and an index of words."""
         embed_documents, embed_queries = embed if isinstance(embed, tuple) else (embed, embed)
         rows = _as_vectors(embed_documents, [document.text for document in corpus], "documents")
-        asked = [query.questions for query in cleaned]
-        vectors = _as_vectors(embed_queries, [text for texts in asked for text in texts], "queries")
+        vectors = _as_vectors(embed_queries, [query.text for query in cleaned], "queries")
         if rows.shape[1] != vectors.shape[1]:
             raise InvalidInputError(
                 f"vectors of documents have length {rows.shape[1]}, those of queries {vectors.shape[1]}: embed both "
                 "with the same model"
             )
-        starts = np.cumsum([len(texts) for texts in asked])[:-1]
-        found = zip(*(np.split(each, starts) for each in (vectors, nearest_rows(vectors, rows, reached))), strict=True)
-        return rows, dict(zip(subtopics, found, strict=True)), WordIndex([document.text for document in corpus])
+        nearest = nearest_rows(vectors, rows, reached).tolist()
+        searches = {query.id: found for query, *found in zip(cleaned, vectors, nearest, strict=True)}
+        return rows, searches, WordIndex([document.text for document in corpus])
 
     def candidates_of(query: Query) -> SearchResult:
         rows, searches, word_index = search_all()
-        vectors, nearest = searches[query.id]
-        # The queries share what was asked for, as in the retrievers: each of them may find the whole of a small corpus.
-        each = share_fetch_k(planned, most, len(vectors))
-        near = list(dict.fromkeys(nearest[:, :each].ravel().tolist()))
-        # As with the extra retrievers of the adapters, the question and its sub-questions share the number.
-        each = DEFAULT_EXTRA_K if len(vectors) == 1 else share_fetch_k(DEFAULT_EXTRA_K, most, len(vectors))
-        worded = [word_index.best_rows(text, each)[0].tolist() for text in query.questions]
-        extra = list(dict.fromkeys(row for of_text in worded for row in of_text))
+        vector, near = searches[query.id]
+        extra = word_index.best_rows(query.text, DEFAULT_EXTRA_K)[0].tolist()
         every = list(dict.fromkeys([*near, *extra]))
         position = {row: i for i, row in enumerate(every)}
         return SearchResult(
-            vectors,
+            vector,
             [corpus[i] for i in every],
             rows[every],
-            subtopics[query.id],
             copies,
             candidates=len(near),
             by_words=[position[row] for row in extra],
@@ -248,11 +228,12 @@ def compare_candidates(
     need_extra()
     sizes, fetch_k = check_options(k, fetch_k, decide_by)
     given = convert_all(queries, as_query, "queries")
-    check_deciding(decide_by, allowed_measures(given, any(query.subtopics or query.gold for query in given)))
-    tried = _check_settings(sweep() if settings is None else settings, given)
-    sub_questions = sum(len(query.sub_questions) for query in given)
-    if sub_questions:
-        tried = with_merged_lists(tried, fetch_k)
+    check_deciding(decide_by, allowed_measures(given))
+    tried = list(sweep() if settings is None else settings)
+    for _, selector in tried:
+        check_selector(selector)
+    if not tried or (tried[0][0].method, tried[0][0].parameters) != ("similarity", ()):
+        raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity')")
     selectors = [selector for _, selector in tried]
     k = sizes[0]
     if len(sizes) == 1:
@@ -277,9 +258,8 @@ def compare_candidates(
             outcomes.append(outcome)
     if not outcomes:
         raise InvalidInputError(f"no candidates were found for any of {counted(len(given), 'query', 'queries')}")
-    planned, searched = tried, outcomes[0].by_words is not None
+    planned, searched = tried, outcomes[0].by_words
     tried = [one for one in planned if searched or not as_adapted(one[1]).keyword_search]
-    outcomes, missing = check_subtopics(outcomes)
     with_points, repeats = find_points(outcomes)
     if repeats is not None or decide_by == "point_recall":
         outcomes = with_points
@@ -290,21 +270,13 @@ def compare_candidates(
     of_sizes = {size: measure(outcomes, size, keys) for size in sorted(sizes)}
     values, differences = summarise(columns)
     texts = {outcome.query.id: outcome.query.text for outcome in outcomes}
+    parts = count_parts(outcomes)
     advice = recommend(
-        rows,
-        columns,
-        values,
-        differences,
-        of_sizes,
-        texts=texts,
-        parts=count_parts(outcomes),
-        decide_by=decide_by,
-        repeats=repeats,
-        missing=missing,
+        rows, columns, values, differences, texts=texts, parts=parts, decide_by=decide_by, repeats=repeats
     )
     replacements = tuple(_count_replaced(outcomes, k, setting) for setting in range(len(rows)))
     if advice.measure is None:
-        advice = replace(advice, claims=(*advice.claims, *describe_change(rows, replacements, texts, k)))
+        advice = replace(advice, claims=(*advice.claims, *describe_change(rows, replacements, k)))
     changes = _find_changes(columns, advice)
     named = {change.query for change in changes} | {to.worst_query for to in differences.values()}
     named |= {query for replacement in replacements for query, _ in replacement.most}
@@ -315,11 +287,10 @@ def compare_candidates(
     views += [outcome.view for outcome in again if outcome is not None and outcome.view is not None]
     lengths = {size: np.mean([one.sizes[size].values["characters"] for one in outcomes], axis=0) for size in of_sizes}
     versions = {"python": platform.python_version(), **{package: version(package) for package in _PACKAGES}}
-    counts = documents, len(outcomes)
-    reach = gold_in_reach(outcomes)
+    of_corpus = documents, len(outcomes), _name_of(model), k, fetch_k, versions
     return Comparison(
         title,
-        CorpusFacts(*counts, _name_of(model), k, fetch_k, versions, drop_duplicates, sub_questions, reach),
+        CorpusFacts(*of_corpus, gold_in_reach(outcomes)),
         tuple(rows),
         tuple(column.measure for column in columns),
         values,
@@ -328,10 +299,7 @@ def compare_candidates(
         tuple(views),
         changes,
         tuple(Size(size, estimate(of_size), tuple(lengths[size].tolist())) for size, of_size in of_sizes.items()),
-        (
-            *([missing] if missing is not None and advice.measure is not None else []),
-            *list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates),
-        ),
+        tuple(list_notes(planned, rows, outcomes, without_candidates, k, drop_duplicates)),
         replacements,
         {query: text for query, text in texts.items() if query in named},
     )
@@ -341,8 +309,8 @@ def compare_candidates(
 class SearchedStore:
     """A store or an index of a framework, as an adapter searches it: what ``compare_store`` and its twins work on.
 
-    ``embed`` gives the vectors of questions. ``find(texts, vectors)`` gives the candidates of a question and its
-    sub-questions: what :func:`found_documents` takes, and the columns of a :class:`SearchResult`. ``nearest`` is None
+    ``embed`` gives the vectors of questions. ``find(text, vector)`` gives the candidates of a question: what
+    :func:`found_documents` takes, and the columns of a :class:`SearchResult`. ``nearest`` is None
     if the texts would be embedded, ``widest`` the most that it finds, and ``count()`` the number of all texts or None.
     """
 
@@ -350,7 +318,7 @@ class SearchedStore:
     sizes: tuple[int, ...]
     fetch_k: int
     embed: Callable[[list[str]], Any]
-    find: Callable[[Sequence[str], Any], tuple[list[Any], dict[str, Any]]]
+    find: Callable[[str, Any], tuple[list[Any], dict[str, Any]]]
     nearest: SearchByVector | None
     widest: int | None
     count: Callable[[], int | None]
@@ -359,9 +327,9 @@ class SearchedStore:
         """The comparison; see :func:`compare_candidates`."""
 
         def candidates_of(query: Query) -> SearchResult:
-            vectors = self.embed(list(query.questions))
-            rows, columns = self.find(query.questions, vectors)
-            return SearchResult(vectors if query.sub_questions else vectors[0], found_documents(rows), **columns)
+            [vector] = self.embed([query.text])
+            rows, columns = self.find(query.text, vector)
+            return SearchResult(vector, found_documents(rows), **columns)
 
         return compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
 
@@ -428,24 +396,6 @@ def check_options(
             "the candidates"
         )
     return sizes, fetch_k
-
-
-def _check_settings(tried: Settings, queries: Sequence[Query]) -> list[tuple[Setting, Selector]]:
-    """The settings, with those for the scores of the queries, which all have or none. Similarity must be the first."""
-    for _, selector in tried:
-        check_selector(selector)
-    if not tried or (tried[0][0].method, tried[0][0].parameters) != ("similarity", ()):
-        raise InvalidParameterError("the first entry of settings must be plain similarity: named('similarity')")
-    without = [query.text for query in queries if not query.scores]
-    if 0 < len(without) < len(queries):
-        raise InvalidInputError(
-            f"query {quoted(without[0])} has no scores, but other queries have: score every query, or leave the scores "
-            "out"
-        )
-    by_scores = [setting.label for setting, selector in tried if as_adapted(selector).by_scores]
-    if by_scores and without:
-        raise InvalidInputError(f"the setting {quoted(by_scores[0])} needs scores, and no query has any")
-    return list(tried) if without else with_scores(tried)
 
 
 def _name_of(model: str) -> str:

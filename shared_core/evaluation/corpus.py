@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
-import gzip
 import math
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from .._parsing import decode_text, is_text, parse_json, parse_object
-from .._validation import as_float, as_plain, import_library, is_missing, quoted
+from .._validation import as_float, as_plain, as_text, import_library, is_missing, quoted
 from ..errors import InvalidInputError, InvalidParameterError
 from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 
@@ -27,11 +25,9 @@ _TEXT_KEYS = ("text", "query", "question")
 _DOCUMENT_IDS = ("id", "_id")
 _QUERY_IDS = ("id", "_id", "query_id", "topic_id")
 # Columns of a CSV file whose cells hold several values.
-_SEVERAL = ("gold", "subtopics", "answers", "sub_questions", "scores")
+_SEVERAL = ("gold", "subtopics")
 # A first line whose last column has one of these names is a head.
 _HEADS = ("score", "relevance", "rel", "grade", "judgement", "judgment", "label")
-# The keys of a JSON line, as MTEB and ir_datasets write them.
-_KEYS = (("query-id", "query_id", "qid"), ("corpus-id", "corpus_id", "doc_id", "docid"), _HEADS)
 _BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 
 
@@ -39,18 +35,13 @@ _BLANK = b" \t\r\n\v\f\xef\xbb\xbf"  # white space, and a byte order mark
 class Document:
     """A text that can be picked.
 
-    ``subtopics`` are the labels of what it covers, and ``title`` is its name in other texts. ``source`` says where it
-    comes from, for ``max_per_source`` and for what other texts cite by number. ``cost`` is what it takes from a
-    ``budget``; None stands for the number of its characters. ``facts`` are what else is known of it, by which other
-    texts cite it and stand next to it.
-
-    >>> Document("a", "A text.").subtopics
-    ()
+    ``title`` is its name in other texts. ``source`` says where it comes from, for ``max_per_source`` and for what other
+    texts cite by number. ``cost`` is what it takes from a ``budget``; None stands for the number of its characters.
+    ``facts`` are what else is known of it, by which other texts cite it and stand next to it.
     """
 
     id: str
     text: str
-    subtopics: tuple[str, ...] = ()
     title: str = ""
     source: str | None = None
     cost: float | None = None
@@ -67,23 +58,13 @@ class Query:
     """A question, and what is known about the right answer to it, if anything.
 
     ``gold`` holds the ids of the documents that should be picked. ``subtopics`` maps labels of what the query asks for
-    to the ids of the documents that cover it; without ids, those that carry the label cover it. The picked texts should
-    contain the ``answers``. ``sub_questions`` are searched for too. ``scores`` are what your own reranker says, from
-    ids of documents to numbers; higher is better.
+    to the ids of the documents that cover it.
     """
 
     id: str
     text: str
     gold: tuple[str, ...] = ()
     subtopics: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
-    answers: tuple[str, ...] = ()
-    sub_questions: tuple[str, ...] = ()
-    scores: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def questions(self) -> tuple[str, ...]:
-        """The question, and its sub-questions: what is searched for."""
-        return self.text, *self.sub_questions
 
 
 class JudgedCorpus(NamedTuple):
@@ -106,10 +87,9 @@ def read_documents(path: Path | str) -> list[Document]:
 
     ========================= =======================================================================================
     ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``title`` (put before the text), ``id`` or
-                              ``_id`` (by default the line's number), ``subtopics`` (a list of labels), ``source`` (for
-                              ``max_per_source``), ``cost`` (for ``budget``), and the number or code of the text by
-                              which others cite it: ``section``, ``clause``, ``article``, ``rule``, ``number``,
-                              ``key``, ``code``, ``symbol``; other keys are ignored
+                              ``_id`` (by default the line's number), ``source`` (for ``max_per_source``), ``cost``
+                              (for ``budget``), and the number or code by which other texts cite it: ``section``,
+                              ``clause``, ``article``, ``rule``, ``number``, ``key``, ``code``, ``symbol``
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.parquet``              the same as columns, by pyarrow (``pip install "setselect[batch]"``)
     ``.txt``, ``.md``         one document a line
@@ -117,23 +97,8 @@ def read_documents(path: Path | str) -> list[Document]:
                               Hidden files and folders, whose names begin with a dot, are left out
     ========================= =======================================================================================
 
-    A file may be packed with gzip: ``.jsonl.gz``. A value that is null, NaN or blank counts as missing.
-
-    Raises
-    ------
-    InvalidInputError
-        The path does not exist, cannot be read, or holds no document; or a line has no text, cannot be parsed, or
-        repeats the id of an earlier line.
-    InvalidParameterError
-        The suffix is none of those above.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "docs.jsonl"
-    >>> _ = path.write_text('{"id": "a", "text": "One."}')
-    >>> [document.id for document in read_documents(path)]
-    ['a']
+    A value that is null, NaN or blank counts as missing. An InvalidInputError if the path cannot be read or holds no
+    document, or if a line has no text, cannot be parsed, or repeats an id.
     """
     return _collect(_read_records(Path(path)), as_document, f"{path} holds no document")
 
@@ -142,19 +107,9 @@ def read_queries(path: Path | str) -> list[Query]:
     """Read queries from a file of one of the kinds of :func:`read_documents`. A bad line is an error that names it.
 
     The text is under ``text``, ``query`` or ``question``, the id under ``id``, ``_id``, ``query_id`` or ``topic_id``
-    (by default the line's number). Each of the following is optional and allows more measures: ``gold`` (ids of the
-    right documents), ``subtopics`` (labels that the documents carry, or an object from labels to ids), ``answers``
-    (strings that the picked texts should contain). ``sub_questions`` are searched for too. ``scores`` are those of your
-    own reranker: an object from ids of documents to numbers. Other keys are ignored, but a key that is nearly one of
-    these (``golden``) is an error. Errors are those of :func:`read_documents`; a folder is one too.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "queries.csv"
-    >>> _ = path.write_text("query,gold" + chr(10) + "Where is it?,a;b")
-    >>> read_queries(path)[0].gold
-    ('a', 'b')
+    (by default the line's number). Optional are ``gold`` (ids of the right documents) and ``subtopics`` (an object from
+    labels of what the query asks for to ids; a label without ids does not count). Other keys are ignored, but a key
+    that is nearly one of these (``golden``) is an error, and so is a folder.
     """
     if Path(path).is_dir():
         raise InvalidParameterError(f"{path} is a folder: queries are read from a .jsonl, .csv or .txt file")
@@ -164,23 +119,20 @@ def read_queries(path: Path | str) -> list[Query]:
 def beir_files(folder: Path | str, qrels: Path | str | None = None) -> tuple[Path, Path, Path]:
     """The documents, queries and judgements of a BEIR folder: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/test.tsv``.
 
-    The judgements may also be ``.jsonl`` (MTEB) or ``.csv``, each file may be packed (``.gz``), and a single file in
-    ``qrels/`` may have any name. ``qrels`` is a file in place of it.
+    A single ``.tsv`` file in ``qrels/`` may have any name. ``qrels`` is a file in place of it.
     """
-    files = []
-    for name in ("corpus.jsonl", "queries.jsonl"):
-        paths = [path for path in (Path(folder, f"{name}.gz"), Path(folder, name)) if path.is_file()]
-        if not paths:
-            raise InvalidInputError(f"{folder} is not a BEIR folder: it holds no {name}")
-        files.append(paths[0])
+    documents, queries = Path(folder, "corpus.jsonl"), Path(folder, "queries.jsonl")
+    for path in (documents, queries):
+        if not path.is_file():
+            raise InvalidInputError(f"{folder} is not a BEIR folder: it holds no {path.name}")
     if qrels is None:
-        splits = {unpacked(path).stem: path for path in sorted(Path(folder, "qrels").glob("[!.]*.[jnct]*"))}
+        splits = {path.stem: path for path in sorted(Path(folder, "qrels").glob("[!.]*.tsv"))}
         qrels = splits.get("test") or (next(iter(splits.values())) if len(splits) == 1 else None)
         if qrels is None:
             raise InvalidInputError(
                 f"{folder}/qrels holds {', '.join(splits) or 'nothing'}, and no test: name the file of the judgements"
             )
-    return files[0], files[1], Path(qrels)
+    return documents, queries, Path(qrels)
 
 
 def read_judged(documents: Path | str, queries: Path | str, qrels: Path | str) -> JudgedCorpus:
@@ -219,25 +171,20 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, list[str]]]:
     """For each query its subtopics, each with the ids of the relevant documents; "" if the file has no subtopics.
 
     A line has three columns (query, document, score; BEIR) or four (query, subtopic, document, score; TREC), separated
-    by tabs or spaces, in a ``.csv`` file by commas; in a ``.jsonl`` file it is an object (MTEB). A head is skipped. A
-    document is relevant if its score is above 0. A second of four columns with nothing but 0 or Q0 has no subtopics.
+    by tabs or spaces. A head is skipped. A document is relevant if its score is above 0. A second of four columns with
+    nothing but 0 or Q0 has no subtopics.
     """
-    suffix = unpacked(Path(path)).suffix.lower()
     relevant: dict[str, dict[str, list[str]]] = {}
 
     def add(line: str) -> None:
-        if suffix in JSON_SUFFIXES:
-            query, document, judged = (value_of(parse_object(line), keys) for keys in _KEYS)
-            cells = [as_name(query, "the query"), as_name(document, "the document"), str(judged)]
-        else:
-            # BEIR writes its files with the csv module: an id that holds a quotation mark is in quotation marks.
-            [cells] = csv.reader([line.strip()], delimiter="," if suffix == ".csv" else "\t")
-            # TREC files separate their columns by any white space.
-            cells = [cell.strip() for cell in cells] if len(cells) in (3, 4) else line.split()
+        # BEIR writes its files with the csv module: an id that holds a quotation mark is in quotation marks.
+        [cells] = csv.reader([line.strip()], delimiter="\t")
+        # TREC files separate their columns by any white space.
+        cells = [cell.strip() for cell in cells] if len(cells) in (3, 4) else line.split()
         if len(cells) not in (3, 4) or not all(cells):
             raise InvalidInputError(
                 f"{len(cells)} columns, expected 3 (query, document, score) or 4 (query, subtopic, document, score), "
-                "and none empty"
+                "separated by tabs or spaces, and none empty"
             )
         if not relevant and cells[-1].lower() in _HEADS:
             return
@@ -245,9 +192,9 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, list[str]]]:
         if not math.isfinite(score):
             raise InvalidInputError(f"the score, in the last column, must be a number, got {quoted(cells[-1])}")
         topics = relevant.setdefault(cells[0], {})
-        ids = topics.setdefault(cells[1] if len(cells) == 4 else "0", []) if score > 0 else [cells[-2]]
-        if cells[-2] not in ids:
-            ids.append(cells[-2])
+        if score > 0:
+            ids = topics.setdefault(cells[1] if len(cells) == 4 else "0", [])
+            ids += [cells[-2]] * (cells[-2] not in ids)
 
     for _ in parse_lines(Path(path), add):
         pass
@@ -276,10 +223,9 @@ def as_document(record: str | Mapping[str, Any] | Document, default_id: str) -> 
     return Document(
         name,
         text_of(record, ("text",)),
-        read_names(record, "subtopics"),
         title,
         source,
-        None if cost is None else as_number(cost, "cost", least=0),
+        None if cost is None else as_cost(cost, "cost"),
         Facts(name, (title,), tuple(find_identifiers(record)), source, place=place),
     )
 
@@ -290,37 +236,34 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
         return record
     record = _as_record(record)
     for key in record:
-        # "answer" is no misspelt "answers": many data sets have a text for people under this key.
-        known = ("gold", "subtopics", "sub_questions", "scores")
-        for near in difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.8):
+        for near in difflib.get_close_matches(str(key).lower(), _SEVERAL, n=1, cutoff=0.8):
             if near not in record:
                 raise InvalidInputError(
                     f"{quoted(key)} is nearly {quoted(near)}, which is missing: rename it, or leave it out if it means "
                     "something else"
                 )
-    subtopics = record.get("subtopics")
-    if isinstance(subtopics, Mapping):
-        # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
-        labels = [label for label, ids in subtopics.items() if not is_missing(ids)]
-        covered = {_as_text(label, "subtopics"): read_names(subtopics, label) for label in labels}
-    else:
-        covered = dict.fromkeys(read_names(record, "subtopics"), ())
+    subtopics = as_plain(record.get("subtopics"))
+    # The empty cell of a table is an empty list.
+    if subtopics == [] or is_missing(subtopics):
+        subtopics = {}
+    if not isinstance(subtopics, Mapping):
+        raise InvalidInputError(
+            'the subtopics must be an object from labels to ids of documents, such as {"reset": ["a", "b"]}, got '
+            f"{type(subtopics).__name__}"
+        )
+    # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
+    named = ((_as_text(label, "subtopics"), read_names(subtopics, label)) for label in subtopics)
+    covered = {label: ids for label, ids in named if ids}
     return Query(
         _read_id(record, _QUERY_IDS, default_id),
         text_of(record, _TEXT_KEYS),
         read_names(record, "gold"),
         covered,
-        read_names(record, "answers"),
-        read_names(record, "sub_questions"),
-        _read_scores(record),
     )
 
 
 def convert_all(records: Any, convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:
-    """Documents or queries from records or a table, by :func:`as_document` or :func:`as_query`.
-
-    An error names the position.
-    """
+    """Documents or queries from records or a table, by ``convert``; an error names the position."""
     for method in ("to_pylist", "to_dicts"):  # a table of Arrow, of polars
         if hasattr(records, method):
             records = getattr(records, method)()
@@ -338,19 +281,12 @@ def text_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     text = as_plain(first_value(record, keys))
     key = next((key for key in keys if key in record), None)
     if key is None:
-        raise InvalidInputError(_no_key(keys, record))
+        found = ", ".join(map(quoted, record)) or "nothing"
+        raise InvalidInputError(f"there is no {' or '.join(map(quoted, keys))}; found [{found}]")
     if not isinstance(text, str):
         fault = "is empty" if text is None else f"must be a string, got {type(text).__name__}"
         raise InvalidInputError(f"{quoted(key)} {fault}")
     return _as_text(text, key)
-
-
-def value_of(record: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    """The value under the first of the keys that has one; ``InvalidInputError`` if none has."""
-    value = first_value(record, keys)
-    if value is None:
-        raise InvalidInputError(_no_key(keys, record))
-    return value
 
 
 def first_value(record: Mapping[str, Any], keys: Iterable[str]) -> Any:
@@ -368,12 +304,11 @@ def read_names(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(as_name(item, key) for item in given if not is_missing(item)))
 
 
-def as_number(value: Any, what: str, least: float = -math.inf) -> float:
-    """A finite number; the cell of a table holds it as a string."""
+def as_cost(value: Any, what: str) -> float:
+    """What a text takes from a budget; the cell of a table holds it as a string."""
     number = as_float(as_plain(value))
-    if not math.isfinite(number) or number < least:
-        bound = "" if least == -math.inf else f" of at least {least:g}"
-        raise InvalidInputError(f"{quoted(what)} must be a finite number{bound}, got {quoted(value)}")
+    if not math.isfinite(number) or number < 0:
+        raise InvalidInputError(f"{quoted(what)} must be a finite number of at least 0, got {quoted(value)}")
     return number
 
 
@@ -386,11 +321,6 @@ def as_name(value: Any, what: str) -> str:
     if isinstance(plain, bool) or not isinstance(plain, (str, int, UUID)) or is_missing(plain):
         raise InvalidInputError(f"{quoted(what)} must be a string or a whole number, got {quoted(value)}")
     return _as_text(plain, what)
-
-
-def unpacked(path: Path) -> Path:
-    """The path without the suffix of gzip."""
-    return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
 def parse_lines(path: Path, parse: Callable[[str], Any]) -> Iterator[Any]:
@@ -409,7 +339,7 @@ def _naming(place: str) -> Iterator[None]:
 
 def _read_records(path: Path) -> _Records:
     """The records of a file or folder."""
-    suffix = unpacked(path).suffix.lower()
+    suffix = path.suffix.lower()
     if path.is_dir():
         return _texts_of(path)
     if suffix in JSON_SUFFIXES:
@@ -440,12 +370,10 @@ def _collect(records: Iterable[tuple[str, str, Any]], convert: Callable[[Any, st
 
 
 def _read_bytes(path: Path) -> bytes:
-    """The bytes of a file, unpacked if its name ends in .gz."""
     try:
-        data = path.read_bytes()
-        return gzip.decompress(data) if unpacked(path) != path else data
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        return path.read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _lines(path: Path, parse: Callable[[str], Any]) -> _Records:
@@ -515,11 +443,6 @@ def _texts_of(folder: Path) -> _Records:
             yield str(file), name.as_posix(), text
 
 
-def _no_key(keys: tuple[str, ...], record: Mapping[str, Any]) -> str:
-    found = f"[{', '.join(map(quoted, record))}]" if record else "nothing"
-    return f"there is no {' or '.join(map(quoted, keys))}; found {found}"
-
-
 def _as_record(record: Any) -> Mapping[str, Any]:
     if isinstance(record, str):
         return {"text": record}
@@ -533,23 +456,8 @@ def _read_id(record: Mapping[str, Any], keys: tuple[str, ...], default: str) -> 
     return default if key is None else as_name(record[key], key)
 
 
-def _read_scores(record: Mapping[str, Any]) -> dict[str, float]:
-    given = as_plain(record.get("scores"))
-    # The empty cell of a table is an empty list.
-    if is_missing(given) or given == []:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InvalidInputError(f"'scores' must be an object from ids to numbers, got {type(given).__name__}")
-    scored = [(name, value) for name, value in given.items() if not is_missing(value)]
-    return {as_name(name, "scores"): as_number(value, f"scores of {name}") for name, value in scored}
-
-
 def _as_text(value: Any, what: str) -> str:
-    try:
-        text = str(value)
-    # Python writes no integer of more than 4,300 digits.
-    except ValueError:
-        raise InvalidInputError(f"{quoted(what)} has too many digits, got {quoted(value)}") from None
+    text = as_text(value)
     if not is_text(text):
         raise InvalidInputError(f"{quoted(what)} holds a lone surrogate, half of a character, got {quoted(text)}")
     return text

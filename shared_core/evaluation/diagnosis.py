@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -25,10 +26,16 @@ TYPICAL = 200
 NEAR = 0.9
 # The typical texts are drawn from what so many searches in random directions find, each of so many texts.
 _DIRECTIONS, _WIDE = 8, 2_500
-_LEADS = {
-    "name": "names another one", "link": "links to another one", "citation": "cites another one by number or code",
-    "neighbour": "stands next to another one",
-}  # fmt: skip
+# The rows of the table.
+_ROWS = {
+    "copies": "Texts that are stored more than once",
+    "near": f"Texts that another one nearly repeats (cosine above {NEAR:g})",
+    "sources": "Searches that find several sources",
+    "name": "Searches in which a text names another one",
+    "link": "Searches in which a text links to another one",
+    "citation": "Searches in which a text cites another one by number or code",
+    "neighbour": "Searches in which a text stands next to another one",
+}
 
 
 class Found(NamedTuple):
@@ -37,7 +44,7 @@ class Found(NamedTuple):
     ``read_texts`` gives the texts with their references.
     """
 
-    bodies: Sequence[str]
+    bodies: list[str]
     vectors: ArrayLike
     sources: Sequence[Hashable | None]
     read_texts: Callable[[], Texts]
@@ -102,11 +109,10 @@ def diagnose(
     random, known = np.random.default_rng(0), dict[tuple[str, int], NDArray[np.float64]]()
     for _ in range(_DIRECTIONS):
         found = search(random.standard_normal(dimension), min(_WIDE, widest))
-        vectors = np.asarray(found.vectors, np.float64)
-        seen: dict[str, int] = {}
-        for body, vector in zip(found.bodies, vectors, strict=True):
-            # The copies of a text are told apart by their number, because some stores return no ids.
-            seen[body] = seen.get(body, 0) + 1
+        # The copies of a text are told apart by their number, because some stores return no ids.
+        seen: Counter[str] = Counter()
+        for body, vector in zip(found.bodies, np.asarray(found.vectors, np.float64), strict=True):
+            seen[body] += 1
             known.setdefault((body, seen[body]), vector)
         if len(found.bodies) < min(_WIDE, widest):
             break
@@ -121,7 +127,7 @@ def diagnose(
 
 def _look(found: Found, body: str, vector: NDArray[np.float64], mean: NDArray[np.float64]) -> list[int]:
     """Around one text: copies, near copies, different sources (0: none known), and texts led to by each kind."""
-    copies = sum(other == body for other in found.bodies) - 1 if body.strip() else 0
+    copies = found.bodies.count(body) - 1 if body.strip() else 0
     unit = as_unit_rows(as_unit_rows(np.vstack([vector[None], found.vectors]).astype(np.float64)) - mean)
     near = {other for other, cosine in zip(found.bodies, unit[1:] @ unit[0], strict=True) if cosine > NEAR}
     sources = {source for source in found.sources if not is_missing(source)}
@@ -137,20 +143,14 @@ def _look(found: Found, body: str, vector: NDArray[np.float64], mean: NDArray[np
 
 
 def _tabulate(looked: NDArray[np.int64]) -> Iterator[Finding]:
-    copies, near, sources, *led = looked.T
-
-    def share(key: str, name: str, holds: NDArray[np.bool_], more: str = "") -> Finding:
-        part = float(holds.mean())
-        return Finding(key, name, part, f"{percent(part)} of {counted(len(looked), 'text')}{more}")
-
-    yield share("copies", "Texts that are stored more than once", copies > 0)
-    yield share("near", f"Texts that another one nearly repeats (cosine above {NEAR:g})", near > 0)
-    if sources.any():
-        several = f"; a search finds {counted(round(float(np.median(sources[sources > 0]))), 'source')}"
-        yield share("sources", "Searches that find several sources", sources > 1, several)
-    for key, of_kind in zip(REFERENCE_KINDS, led, strict=True):
-        more = f"; {number(float(of_kind.mean()), 1)} texts are led to on average" if of_kind.any() else ""
-        yield share(key, f"Searches in which a text {_LEADS[key]}", of_kind > 0, more)
+    for key, column in zip(_ROWS, looked.T, strict=True):
+        holds = column > (key == "sources")
+        text = f"{percent(float(holds.mean()))} of {counted(len(looked), 'text')}"
+        if key in REFERENCE_KINDS and holds.any():
+            text += f"; {number(float(column.mean()), 1)} texts are led to on average"
+        # No text may have a source.
+        if key != "sources" or column.any():
+            yield Finding(key, _ROWS[key], float(holds.mean()), text)
 
 
 def search_documents(documents: Sequence[Document], rows: NDArray[np.floating]) -> SearchByVector:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,50 +13,41 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import id_of_text, is_missing, quoted
 from ..candidates import Candidates, as_unit_rows
 from ..candidates.cosines import SetCosines, measure_set
-from ..errors import InvalidInputError, SetSelectError
+from ..errors import SetSelectError
 from ..facts import Facts
 from ..selection.reasons import explain
 from ..selectors.registry import Selector
-from ..selectors.selection import best_question
 from ..texts import Texts
-from ..texts.fold import UNSPACED, normalise
 from ..texts.word_index import WordIndex
-from ..texts.words import Text, Weigh, join_questions, list_terms, match_words
-from .corpus import Document, Query, as_number, first_value, read_names
-from .results import CandidateView, QueryView, clip, counted
+from ..texts.words import Text, Weigh, list_terms, match_words
+from .corpus import Document, Query, as_cost, first_value
+from .results import CandidateView, QueryView, clip
 from .settings import Adapted, as_adapted, rank_with_words
 
 Matrix = NDArray[np.float64]
-# What is no part of a word, and tells an answer from another one: "C++", "5 %", "-5".
-_SIGNS = re.compile(r"[+#%$€£¥°±×÷=<>]|(?<!\w)-\d")
 # Characters of the text of a candidate that a view keeps: of those that are gold or picked, and of the others.
 _EXCERPT, _SHORT_EXCERPT = 1200, 120
 # Decimals of cosines in a view: coarse enough that all machines agree.
 _DIGITS = 6
-# Stands for documents of the store that are not candidates and may cover a subtopic. No store has such an id.
-BEYOND = "\0beyond the candidates"
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
     """The candidates that a search found for a query: n ``documents`` with their ``vectors`` (n, d), the nearest first.
 
-    ``vector`` is that of the query (d,), or those of the question and its sub-questions (q, d). The first
-    ``candidates`` of the documents, by default all, are candidates; a search by words found those in the rows
-    ``by_words``, the best first (None: there was no such search, so settings with ``keyword_search`` are left out).
+    ``vector`` is that of the query (d,). The first ``candidates`` of the documents, by default all, are candidates; a
+    search by words found those in the rows ``by_words``, the best first (None: there was no such search, so settings
+    with ``keyword_search`` are left out).
 
-    ``subtopics`` maps labels of what the query asks for to the ids of all documents that cover it; by default they come
-    from the query and the documents, and one that none of these covers counts as missed. ``copies`` maps documents that
-    repeat the text of another to that other; by default the documents are compared. ``texts`` were embedded, and
-    ``bodies`` are compared and refer to each other (an empty one has no copies); both are the texts else. ``bm25``
-    and ``weigh`` are the scores of the documents and the weights of words in the corpus; by default those among the
-    candidates. ``gold_vectors`` are known of gold documents.
+    ``copies`` maps documents that repeat the text of another to that other; by default the documents are compared.
+    ``texts`` were embedded, and ``bodies`` are compared and refer to each other (an empty one has no copies); both are
+    the texts else. ``bm25`` and ``weigh`` are the scores of the documents and the weights of words in the corpus; by
+    default those among the candidates. ``gold_vectors`` are known of gold documents.
     """
 
     vector: ArrayLike
     documents: Sequence[Document]
     vectors: ArrayLike
-    subtopics: Mapping[str, Collection[str]] | None = None
     copies: Mapping[str, str] | None = None
     texts: Sequence[str] | None = None
     bodies: Sequence[str] | None = None
@@ -80,12 +70,8 @@ def found_documents(found: Iterable[tuple[str | None, str, str, Mapping[str, Any
         name = given or id_of_text(text)
         seen[name] = seen.get(name, 0) + 1
         source, cost = (first_value(metadata, (key,)) for key in ("source", "cost"))
-        try:
-            labels = read_names(metadata, "subtopics")
-        except InvalidInputError as error:
-            raise InvalidInputError(f"document {quoted(name)}: {error}") from None
         unique = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        documents.append(Document(unique, text, labels, title, None if source is None else str(source), cost, facts))
+        documents.append(Document(unique, text, title, None if source is None else str(source), cost, facts))
     return documents
 
 
@@ -110,20 +96,17 @@ class JudgedPicks(NamedTuple):
 class JudgedQuery:
     """One query, and what was picked for it with each of the ``sizes``; hybrid search and the sum of scores come last.
 
-    ``candidates`` are the ids of the nearest, and ``by_words`` of what a search by words found, if there was one.
-    ``repeated`` counts the candidates that repeat the text of another, ``unscored`` those without a score. Candidates
-    are ``labelled`` with subtopics and ``sourced`` if one is. ``mean_candidate`` is the mean of their unit vectors, and
-    ``gold_vectors`` are those known of gold documents, which ``points`` groups.
+    ``candidates`` are the ids of the nearest; ``by_words`` says whether there was a search by words.
+    ``repeated`` counts the candidates that repeat the text of another. Candidates are ``labelled`` with subtopics
+    and ``sourced`` if one is. ``mean_candidate`` is the mean of their unit vectors, and ``gold_vectors`` are those
+    known of gold documents, which ``points`` groups.
     """
 
     query: Query
-    subtopics: Mapping[str, Collection[str]]
     candidates: frozenset[str]
-    by_words: frozenset[str] | None
+    by_words: bool
     sizes: dict[int, JudgedPicks]
     repeated: int
-    unscored: int
-    labelled: bool
     sourced: bool
     view: QueryView | None
     mean_candidate: Matrix
@@ -160,13 +143,10 @@ def judge(
     known = {pool.ids[row]: pool.unit[row] for row in distinct}
     return JudgedQuery(
         pool.query,
-        pool.subtopics,
         frozenset(pool.ids[row] for row in pool.nearest.rows),
-        None if found.by_words is None else frozenset(pool.ids[row] for row in pool.by_words),
+        found.by_words is not None,
         {k: pool.measure(k, [one.picks for one in of_size]) for k, of_size in picks_of.items()},
         pool.repeated,
-        unscored=sum(row not in pool.scores for row in pool.nearest.rows),
-        labelled=any(document.subtopics for document in pool.documents),
         sourced=not all(is_missing(document.source) for document in pool.documents),
         view=pool.view(picks_of[sizes[0]]) if view else None,
         mean_candidate=pool.unit[distinct].mean(axis=0),
@@ -187,18 +167,12 @@ class _Pool:
 
     Each row is a document. Rows of one text share an id, a gold id if there is one, and ``first[row]`` is the first of
     them: picks are first rows. Settings select among the ``nearest``, and those with ``keyword_search`` among the rows
-    ``by_words`` too. ``scores`` has the score of each row with one. ``rankings`` are read up to ``most`` picks.
+    ``by_words`` too. ``rankings`` are read up to ``most`` picks.
     """
 
     def __init__(
         self, query: Query, found: SearchResult, settings: Sequence[Adapted], most: int, drop_duplicates: bool
     ) -> None:
-        self.question = query.questions
-        if query.sub_questions and np.shape(found.vector)[:-1] != (len(self.question),):
-            raise InvalidInputError(
-                f"the vector of a query with {counted(len(query.sub_questions), 'sub-question')} must have "
-                f"{len(self.question)} rows, the question first, got shape {np.shape(found.vector)}"
-            )
         bodies = [one.text for one in found.documents] if found.bodies is None else found.bodies
         copies = copies_of(found.documents, bodies) if found.copies is None else found.copies
         counted_once = copies if drop_duplicates else {}
@@ -212,7 +186,7 @@ class _Pool:
             sources=[document.source for document in found.documents],
         )
         # One order for every store, so that ties fall to the same document.
-        cosines = everything.with_query(everything.query).relevance
+        cosines = everything.relevance
         order = np.argsort(-cosines, kind="stable")
         searched = len(found.documents) if found.candidates is None else found.candidates
         self.rankings: list[list[int]] = []
@@ -228,25 +202,18 @@ class _Pool:
         order = order[(order < searched) | np.isin(order, others)]
         self.documents = [found.documents[i] for i in order]
         row_of = {i: row for row, i in enumerate(order.tolist())}
-        self.by_words = [row_of[i] for i in by_words]
         near = [row_of[i] for i in range(searched)]
-        united = list(dict.fromkeys([*near, *self.by_words]))
+        united = list(dict.fromkeys([*near, *(row_of[i] for i in by_words)]))
         candidates = [self.documents[row] for row in near]
         self.repeated = len(candidates) - len({copies.get(one.id, one.id) for one in candidates})
-        self.scores = {row: query.scores[one.id] for row, one in enumerate(self.documents) if one.id in query.scores}
-        if any(setting.by_scores for setting in settings) and self.scores.keys().isdisjoint(near):
-            raise InvalidInputError("none of its scores is that of a candidate: score what the search finds")
-        subtopics = found.subtopics
-        if subtopics is None:
-            subtopics = _subtopics_of_candidates(query, [self.documents[row] for row in united])
         gold = {counted_once.get(name, name): name for name in reversed(query.gold)}
 
         def rename(ids: Iterable[str]) -> tuple[str, ...]:
             texts = (counted_once.get(name, name) for name in ids)
             return tuple(dict.fromkeys(gold.get(text, text) for text in texts))
 
-        self.query = replace(query, gold=rename(query.gold))
-        self.subtopics = {label: rename(ids) for label, ids in subtopics.items()}
+        subtopics = {label: rename(ids) for label, ids in query.subtopics.items()}
+        self.query = replace(query, gold=rename(query.gold), subtopics=subtopics)
         self.ids = [rename([document.id])[0] for document in self.documents]
         row_of_id: dict[str, int] = {}
         self.first = [row_of_id.setdefault(name, row) for row, name in enumerate(self.ids)]
@@ -264,7 +231,6 @@ class _Pool:
             as_unit_rows(rows.astype(np.float64)) for rows in (self.everything.vectors, self.everything.query[None])
         )
         self.cosines = self.unit @ self.unit_query
-        self.contained = _find_answers([document.text for document in self.documents], query.answers)
 
     def _among(self, rows: list[int], weigh: Weigh | None = None) -> _Among:
         embedded, bodies = ([column[row] for row in rows] for column in (self.embedded, self.bodies))
@@ -274,18 +240,11 @@ class _Pool:
     def select(self, setting: Adapted, k: int) -> PickedSet:
         """The picks of a setting."""
         rows, candidates, texts = self.united if setting.keyword_search else self.nearest
-        if setting.by_scores:
-            among = [number for number, row in enumerate(rows) if row in self.scores]
-            rows = [rows[number] for number in among]
-            candidates = candidates.take(among).with_values(relevance=[self.scores[row] for row in rows])
-            texts = texts.take(among)
-        selection = setting.select_set(
-            candidates, k, question=self.question, texts=texts, drop_copies=self.drop_duplicates
-        )
+        question = [self.query.text]
+        selection = setting.select_set(candidates, k, question=question, texts=texts, drop_copies=self.drop_duplicates)
         reasons: Callable[[], list[str]] = list
         if selection.shares is not None:
-            asked: dict[str, Any] = {"question": self.question, "queries": self.question, "texts": texts}
-            reasons = partial(explain, selection, setting.selector, **asked)
+            reasons = partial(explain, selection, setting.selector, question=question, texts=texts)
         return PickedSet([self.first[rows[i]] for i in selection.indices.tolist()], reasons)
 
     def measure(self, k: int, sets: list[list[int]]) -> JudgedPicks:
@@ -295,22 +254,15 @@ class _Pool:
         if min(k, len(set(self.first))) <= 1:
             del values["redundancy"]
         values["characters"] = np.array([sum(len(self.documents[row].text) for row in picks) for picks in sets])
-        if self.query.answers:
-            values["answers"] = np.array([self.contained[picks].any(axis=0).mean() for picks in sets])
         return JudgedPicks([[self.ids[row] for row in picks] for picks in sets], values)
 
     def view(self, sets: list[PickedSet]) -> QueryView:
-        """The view of the query: what each text covers, and which of the questions it serves best."""
-        parts = {label: np.isin(self.ids, covering) for label, covering in self.subtopics.items()}
-        parts = parts or dict(zip(self.query.answers, self.contained.T, strict=True))
-        # The nearest row of each text.
-        nearest = sorted({self.first[row]: row for row in sorted(self.nearest.rows, reverse=True)}.values())
-        served: dict[int, int | None] = dict.fromkeys(self.first[row] for row in nearest)
-        if self.query.sub_questions:
-            served = dict(zip(served, best_question(self.everything.take(nearest)).tolist(), strict=True))
+        """The view of the query."""
+        parts = {label: np.isin(self.ids, covering) for label, covering in self.query.subtopics.items()}
         # The candidates, and what rankings picked besides.
+        nearest = {self.first[row] for row in self.nearest.rows}
         picked = {row for one in sets for row in one.picks}
-        shown = sorted({*served, *picked})
+        shown = sorted(nearest | picked)
         position = {row: i for i, row in enumerate(shown)}
 
         def view_row(row: int) -> CandidateView:
@@ -319,8 +271,7 @@ class _Pool:
                 self.ids[row],
                 clip(" ".join(self.documents[row].text.split()), _EXCERPT if long else _SHORT_EXCERPT),
                 round(float(self.cosines[row]), _DIGITS),
-                served.get(row),
-                row not in served,
+                row not in nearest,
                 tuple(part for part, covering in enumerate(parts.values()) if covering[row]),
             )
 
@@ -330,16 +281,15 @@ class _Pool:
             self.query.gold,
             tuple(map(view_row, shown)),
             {setting: tuple(position[row] for row in one.picks) for setting, one in enumerate(sets)},
-            self.query.sub_questions,
             tuple(parts),
-            tuple(self._rare_words([self.embedded[row] for row in served])),
+            tuple(self._rare_words([self.embedded[row] for row in nearest])),
             {setting: tuple(said) for setting, one in enumerate(sets) if (said := one.explain())},
         )
 
     def _rare_words(self, texts: list[str]) -> list[str]:
         """The words of the query that at most half of the texts have, the rarest first."""
-        words = list_terms(join_questions(self.question))
-        counts = (match_words(self.question, texts).covered > 0).sum(axis=0)
+        words = list_terms(Text(self.query.text))
+        counts = (match_words(self.query.text, texts).covered > 0).sum(axis=0)
         return [words[j] for j in np.argsort(counts, kind="stable").tolist() if 0 < counts[j] <= len(texts) / 2]
 
 
@@ -357,8 +307,7 @@ def _rank(query: Query, found: SearchResult, rows: list[int], cosines: NDArray[n
 def _read_costs(documents: Iterable[Document]) -> list[float]:
     """What each document takes from a budget: a store may have any value under this key, or none."""
     return [
-        len(one.text) if is_missing(one.cost) else as_number(one.cost, f"cost of document {one.id}", least=0)
-        for one in documents
+        len(one.text) if is_missing(one.cost) else as_cost(one.cost, f"cost of document {one.id}") for one in documents
     ]
 
 
@@ -380,67 +329,3 @@ def copies_of(documents: Iterable[Document], bodies: Iterable[str]) -> dict[str,
     first: dict[str, str] = {}
     named = ((one.id, first.setdefault(body, one.id)) for one, body in zip(documents, bodies, strict=True) if body)
     return {name: earlier for name, earlier in named if name != earlier}
-
-
-def carriers_of(documents: Sequence[Document]) -> dict[str, list[str]]:
-    """The ids of the documents that carry each label."""
-    carriers: dict[str, list[str]] = {}
-    for document in documents:
-        for label in document.subtopics:
-            carriers.setdefault(label, []).append(document.id)
-    return carriers
-
-
-def subtopics_of(
-    query: Query, carriers: Mapping[str, Sequence[str]], labels: Mapping[str, Sequence[str]]
-) -> dict[str, Sequence[str]]:
-    """For each subtopic that the query asks for, the ids of the documents that cover it.
-
-    The query names its subtopics, with or without ids, or they are the labels of its gold documents. A query with
-    neither has no subtopics, since labels of documents alone do not tell what it asks for. ``carriers`` maps labels to
-    ids, ``labels`` ids to labels.
-    """
-    if query.subtopics:
-        wanted = {label: ids or carriers.get(label, ()) for label, ids in query.subtopics.items()}
-    else:
-        of_gold = dict.fromkeys(label for gold in query.gold for label in labels.get(gold, ()))
-        wanted = {label: carriers[label] for label in of_gold}
-    return {label: ids for label, ids in wanted.items() if ids}
-
-
-def _subtopics_of_candidates(query: Query, documents: Sequence[Document]) -> dict[str, Sequence[str]]:
-    """The query's subtopics when only the candidates are known, and not all documents."""
-    labels = {document.id: document.subtopics for document in documents}
-    if not query.subtopics and not labels.keys() >= set(query.gold):
-        # The labels of the gold documents that were not found are unknown.
-        return {}
-    # The store may hold documents on a subtopic that no candidate covers, so this subtopic counts as missed.
-    return dict.fromkeys(query.subtopics, (BEYOND,)) | subtopics_of(query, carriers_of(documents), labels)
-
-
-def _find_answers(texts: Sequence[str], answers: Sequence[str]) -> NDArray[np.bool_]:
-    """(n, answers): whether a text holds the words of an answer in their order.
-
-    An answer with other signs than words and punctuation, such as "C++", is found as it is written.
-    """
-    phrases, split = list(map(Text, answers)), list(map(Text, texts)) if answers else []
-    patterns = [_as_written(phrase.plain) if _SIGNS.search(phrase.plain) else None for phrase in phrases]
-    return np.array(
-        [
-            [
-                text.has_phrase(phrase) if pattern is None else bool(pattern.search(_one_spacing(text.plain)))
-                for phrase, pattern in zip(phrases, patterns, strict=True)
-            ]
-            for text in split
-        ],
-        dtype=np.bool_,
-    )
-
-
-def _as_written(answer: str) -> re.Pattern[str]:
-    """What finds the answer where no letter, digit or underscore of a script with spaces touches it."""
-    return re.compile(rf"(?<![^\W{UNSPACED}]){re.escape(_one_spacing(answer))}(?![^\W{UNSPACED}])")
-
-
-def _one_spacing(text: str) -> str:
-    return " ".join(normalise(text).casefold().split())

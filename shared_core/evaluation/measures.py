@@ -5,7 +5,6 @@ A ranking holds ids, the best first. Its measure is that of all its ids: cut it 
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
@@ -105,20 +104,14 @@ def alpha_ndcg(ranking: Sequence[str], subtopics: Mapping[str, Collection[str]],
     for topic, covering in subtopics.items():
         for name in covering:
             topics.setdefault(name, set()).add(topic)
-    # Documents of the same subtopics have the same gain, so one comparison serves all of them.
-    names: dict[frozenset[str], list[str]] = {}
-    for name, covered in topics.items():
-        names.setdefault(frozenset(covered), []).append(name)
-    left = {covered: sorted(heapq.nlargest(k, of)) for covered, of in names.items()}
-    weights: dict[str, float] = {}
-    ideal: list[frozenset[str]] = []
+    # Of equal gains the last id counts.
+    left, weights = sorted(topics, reverse=True), dict[str, float]()
+    ideal: list[set[str]] = []
     while left and len(ideal) < k:
-        best = max(left, key=lambda covered: (_gain(covered, weights), left[covered][-1]))
-        ideal.append(best)
-        _lower(weights, best)
-        left[best].pop()
-        if not left[best]:
-            del left[best]
+        best = max(left, key=lambda name: _gain(topics[name], weights))
+        left.remove(best)
+        ideal.append(topics[best])
+        _lower(weights, topics[best])
     return _discounted_gain([topics.get(name, set()) for name in ranking]) / _discounted_gain(ideal)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 try:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-    from markupsafe import Markup, escape
+    from markupsafe import Markup
 except ImportError as error:  # pragma: no cover
     raise ImportError('the report needs jinja2: pip install "setselect[eval]"') from error
 
@@ -29,7 +29,6 @@ from .tables import signed, tabulate_differences, tabulate_means, tabulate_repla
 _TEMPLATES = Path(__file__).parent / "templates"
 _TITLES: dict[Needs, str] = {
     "nothing": "From the vectors alone", "gold": "Against gold documents", "subtopics": "Against subtopics",
-    "answers": "Against answers",
 }  # fmt: skip
 # For readers who have not met the methods.
 METHODS = {
@@ -41,9 +40,6 @@ METHODS = {
     "mmr": "Text by text: relevant, and not similar to those before it. A lower lambda_mult weighs repetition more.",
     HYBRID_SEARCH: "The candidates by their ranks in the search by words (BM25) and in the search by vectors, fused.",
     SUM_OF_SCORES: "The candidates by cosine + 0.7 BM25, each in standard deviations.",
-    "reranker": "The texts with the highest scores of your reranker.",
-    "rrf": "The ranks of a text for the sub-questions, added up.",
-    "highest cosine": "The texts that are nearest to the query or to one of its sub-questions.",
 }
 _KEYWORD_SEARCH = f"The {DEFAULT_EXTRA_K} best texts of a search by words (BM25) over all documents are candidates too."
 _BYTES = 1_150_000  # the limit for the data of single queries, so that the whole file stays below 1.5 MB
@@ -156,7 +152,7 @@ def _template(name: str) -> Template:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {one.__name__: one for one in (number, signed, percent, p_value, clip)}
-    environment.filters |= {"breakable": _breakable, "clip_middle": _clip_middle}
+    environment.filters["clip_middle"] = _clip_middle
     environment.globals.update(counted=counted, describe=_describe)
     return environment.get_template(name)
 
@@ -173,8 +169,3 @@ def _fixed_parts() -> dict[str, Any]:
         "form-action 'none'"
     )
     return {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}
-
-
-def _breakable(label: str) -> Markup:
-    """A label that a narrow column breaks after "=" rather than inside a name or a number."""
-    return Markup("=<wbr>").join(escape(part) for part in label.split("="))

@@ -14,15 +14,15 @@ from .._validation import quoted
 if TYPE_CHECKING:
     import pandas
 
-Needs = Literal["nothing", "gold", "subtopics", "answers"]
+Needs = Literal["nothing", "gold", "subtopics"]
 
 
 @dataclass(frozen=True)
 class CorpusFacts:
     """The corpus and the conditions of the comparison; ``queries`` are those with candidates.
 
-    ``documents`` is None for a store of unknown size. ``sub_questions`` counts those of all queries. ``gold_in_reach``
-    is the mean share of the gold documents that are candidates; None if it is not known.
+    ``documents`` is None for a store of unknown size. ``gold_in_reach`` is the mean share of the gold documents that
+    are candidates; None if it is not known.
     """
 
     documents: int | None
@@ -31,8 +31,6 @@ class CorpusFacts:
     k: int
     fetch_k: int
     versions: dict[str, str]
-    drop_duplicates: bool = True
-    sub_questions: int = 0
     gold_in_reach: float | None = None
 
 
@@ -40,16 +38,13 @@ class CorpusFacts:
 class Setting:
     """One row: its method (``"mmr"``), its label (``"mmr lambda_mult=0.5"``, as users type it) and its repr.
 
-    ``parameters`` are names and values as Python source. ``reads_words``: whether the selector reads the words of the
-    query and of the texts. ``sub_questions``: whether it selects for the sub-questions too.
+    ``parameters`` are names and values as Python source.
     """
 
     method: str
     label: str
     selector: str
     parameters: tuple[tuple[str, str], ...] = ()
-    reads_words: bool = False
-    sub_questions: bool = False
 
     @property
     def keyword_search(self) -> bool:
@@ -108,8 +103,8 @@ class Recommendation:
 
     ``setting`` is the position of the row with the highest mean of ``measure``, which decided, and ``runner_up`` that
     of the simplest row that ties with it, else the next best. All are None if no query says what is right. ``claims``
-    are whole sentences. ``p_runner_up`` and ``p_similarity`` are p values of the best row against that one and against
-    similarity (:func:`~shared_core.evaluation.measures.paired_test`), None if there is no such row or a single query.
+    are whole sentences. ``p_similarity`` is the p value of the best row against similarity
+    (:func:`~shared_core.evaluation.measures.paired_test`), None if that is the best or there is a single query.
     ``needed`` is about how many queries a difference of this size needs; None if they are enough.
     """
 
@@ -117,7 +112,6 @@ class Recommendation:
     runner_up: int | None
     measure: str | None
     claims: tuple[str, ...]
-    p_runner_up: float | None = None
     p_similarity: float | None = None
     needed: int | None = None
 
@@ -136,7 +130,6 @@ class Recommendation:
 class CandidateView:
     """A candidate of a query: an excerpt of its text, and its cosine with the query.
 
-    ``serves`` is the number of the sub-question that it serves best, 0 for the question, None without sub-questions.
     ``beyond``: it is not among the nearest; a search by words or a ranking found it. ``parts`` are those of the view
     that it covers.
     """
@@ -144,7 +137,6 @@ class CandidateView:
     id: str
     text: str
     cosine: float
-    serves: int | None = None
     beyond: bool = False
     parts: tuple[int, ...] = ()
 
@@ -154,9 +146,9 @@ class QueryView:
     """One query with its candidates, in descending order of their cosine, and the picks of each row.
 
     ``picks`` maps the position of a row to positions in ``candidates``, in the order of the picks, and ``reasons`` to a
-    sentence for each of them, if the selector has any. ``gold`` ids need not be among the candidates. ``parts`` is what
-    the query asks for: the labels of its subtopics, else its answers. ``words`` are those of the query that at most
-    half of the candidates have, the rarest first.
+    sentence for each of them, if the selector has any. ``gold`` ids need not be among the candidates. ``parts`` are the
+    labels of its subtopics. ``words`` are those of the query that at most half of the candidates have, the rarest
+    first.
     """
 
     id: str
@@ -164,7 +156,6 @@ class QueryView:
     gold: tuple[str, ...]
     candidates: tuple[CandidateView, ...]
     picks: dict[int, tuple[int, ...]]
-    sub_questions: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -237,7 +228,7 @@ class Comparison:
     >>> found.values[0, "relevance"], found.to_json()[:18]
     (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
-    Comparison('Notes', 12 settings, 2 measures, 1 query, k=1 of 2, recommended=None)
+    Comparison('Notes', 12 settings, 1 query, k=1 of 2, recommended=None)
     """
 
     title: str
@@ -264,16 +255,11 @@ class Comparison:
         return self.questions.get(query, query)
 
     def __repr__(self) -> str:
-        advice = self.recommendation
-        recommended = "recommended=None"
-        if advice.setting is not None and advice.measure is not None:
-            worse = self.differences[advice.setting, advice.measure].worse
-            recommended = f"recommended={self.settings[advice.setting].label!r}, worse={worse:.2g}"
-        return (
-            f"Comparison({quoted(self.title)}, {counted(len(self.settings), 'setting')}, "
-            f"{counted(len(self.measures), 'measure')}, {counted(self.corpus.queries, 'query', 'queries')}, "
-            f"k={self.corpus.k} of {self.corpus.fetch_k}, {recommended})"
-        )
+        best = self.recommendation.setting
+        recommended = None if best is None else self.settings[best].label
+        queries = counted(self.corpus.queries, "query", "queries")
+        settings, size = counted(len(self.settings), "setting"), f"k={self.corpus.k} of {self.corpus.fetch_k}"
+        return f"Comparison({quoted(self.title)}, {settings}, {queries}, {size}, recommended={recommended!r})"
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the mean of each measure for each setting, the best one in bold.

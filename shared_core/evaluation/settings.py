@@ -6,29 +6,27 @@ import ast
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import argument_name, check_fields, check_number, nearest_name, quoted
-from ..candidates import Candidates, check_constraints, cosines_with_queries
+from ..candidates import Candidates, check_constraints
 from ..errors import InvalidParameterError
-from ..selection.route import Limits, select_set, share_fetch_k
+from ..selection.route import Limits, select_set
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
     Capabilities,
     Selector,
     capabilities_of,
-    check_capability,
     make_selector,
     selector_names,
     selector_parameters,
 )
 from ..selectors.selection import Selection
-from ..selectors.top_k import TopK
 from .results import Setting
 
 Settings: TypeAlias = Sequence[tuple[Setting, Selector]]
@@ -42,11 +40,9 @@ _RRF_CONSTANT = 60
 
 @dataclass(frozen=True)
 class Adapted:
-    """A selector with the settings that the adapters have: constraints, and your own scores as relevance.
+    """A selector with the settings that the adapters have.
 
-    With ``keyword_search`` the documents that a search by words finds are candidates too. With ``by_scores`` the
-    relevance of the candidates is what a reranker gave. With ``by_question`` a question with sub-questions is selected
-    for without them.
+    With ``keyword_search`` the documents that a search by words finds are candidates too.
     """
 
     selector: Selector
@@ -57,16 +53,12 @@ class Adapted:
     min_gain: float | None = None
     min_k: int = DEFAULT_MIN_K
     keyword_search: bool = False
-    by_scores: bool = False
-    by_question: bool = False
 
     def __post_init__(self) -> None:
         check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=True)
         check_fields(self)
         if self.score_threshold is not None:
-            check_number(self.score_threshold, "score_threshold", *(() if self.by_scores else (-1, 1)))
-        if self.by_scores:
-            check_capability(self.selector, "relevance")
+            check_number(self.score_threshold, "score_threshold", -1, 1)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -81,8 +73,6 @@ class Adapted:
 
     def select_set(self, candidates: Candidates, k: int | None, *, drop_copies: bool = False, **more: Any) -> Selection:
         """:func:`select_set` with these settings."""
-        if self.by_question:
-            candidates = candidates.with_query(candidates.query)
         limits = Limits(self.budget, self.score_threshold, self.min_gain, self.min_k, drop_copies)
         constrained = candidates.with_constraints(self.max_per_source, self.drop_near_duplicates)
         return select_set(constrained, self.selector, k, limits=limits, **more)
@@ -93,9 +83,8 @@ def as_adapted(selector: Selector) -> Adapted:
     return selector if isinstance(selector, Adapted) else Adapted(selector)
 
 
-_NOT_NAMED = ("selector", "by_scores", "by_question")
 # The settings of the adapters that named() takes besides a selector's own parameters, and those that come after it.
-OF_ADAPTERS = ("relevance", *(field.name for field in fields(Adapted) if field.name not in _NOT_NAMED))
+OF_ADAPTERS = tuple(field.name for field in fields(Adapted)[1:])
 _AFTER = {"follow", "join_neighbours"}
 
 
@@ -123,8 +112,8 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
 
     ``parameters`` are the selector's own, and these settings of the adapters: ``max_per_source``, for documents with a
     ``source``; ``drop_near_duplicates``; ``budget``, for the ``cost`` of documents; ``score_threshold``; ``min_gain``
-    and ``min_k``; ``keyword_search=True``, for documents that a search by words finds as candidates too; and
-    ``relevance="scores"``, for queries with ``scores``. A set may then have fewer than ``k`` members.
+    and ``min_k``; and ``keyword_search=True``, for documents that a search by words finds as candidates too. A set may
+    then have fewer than ``k`` members.
 
     >>> named("coverage", max_per_source=2, drop_near_duplicates=0.9)[0].label
     'coverage max_per_source=2 drop_near_duplicates=0.9'
@@ -146,12 +135,9 @@ def named(name: str, **parameters: Any) -> tuple[Setting, Selector]:
     if "min_k" in adapted and "min_gain" not in adapted:
         raise InvalidParameterError("min_k has no effect without min_gain")
     if adapted:
-        relevance = adapted.pop("relevance", None)
-        if relevance not in (None, "cosine", "scores"):
-            raise InvalidParameterError(f"relevance must be 'cosine' or 'scores', got {quoted(relevance)}")
-        selector = Adapted(selector, by_scores=relevance == "scores", **adapted)
+        selector = Adapted(selector, **adapted)
     label = " ".join([name, *(f"{key}={_as_typed(value)}" for key, value in parameters.items())])
-    return Setting(name, label, shown, tuple(source.items()), capabilities_of(selector).words), selector
+    return Setting(name, label, shown, tuple(source.items())), selector
 
 
 def parse_setting(text: str) -> tuple[Setting, Selector]:
@@ -176,53 +162,6 @@ def parse_setting(text: str) -> tuple[Setting, Selector]:
         return named(name, **parameters)
     except (InvalidParameterError, OSError) as error:
         raise InvalidParameterError(f"{argument_name('setting')} {quoted(text)}: {error}") from None
-
-
-def with_scores(settings: Settings) -> list[tuple[Setting, Selector]]:
-    """The settings, and two for queries with the scores of a reranker: its ranking, and coverage by its scores.
-
-    They come last, because the reranker is a model that reads every candidate.
-    """
-    similarity = named("similarity", relevance="scores")[1]
-    reranker = Setting("reranker", "reranker", "the candidates in the order of their scores"), similarity
-    return distinct([*settings, reranker, named("coverage", relevance="scores")])
-
-
-@dataclass(frozen=True)
-class RankFusion:
-    """Reciprocal rank fusion: each query ranks the candidates that its search has found, of ``fetch_k`` for all."""
-
-    fetch_k: int
-
-    def select(
-        self, candidates: Candidates, k: int | None = None, *, budget: float | None = None, shown: Iterable[int] = ()
-    ) -> Selection:
-        """The candidates of the highest sum."""
-        length = share_fetch_k(self.fetch_k, k, len(candidates.questions))
-        nearest = np.argsort(-cosines_with_queries(candidates), axis=1, kind="stable")[:, :length]
-        sums = fuse_rankings(nearest.tolist())
-        scores = [sums.get(row, 0.0) for row in range(len(candidates))]
-        return TopK().select(candidates.with_query(candidates.query, scores), k, budget=budget, shown=shown)
-
-
-def with_merged_lists(settings: list[tuple[Setting, Selector]], fetch_k: int) -> list[tuple[Setting, Selector]]:
-    """The settings for queries with sub-questions, and two that merge lists.
-
-    Plain similarity, and a setting that cannot select for several queries, get the question alone.
-    """
-    (plain, top_k), *others = settings
-    fusion = RankFusion(fetch_k)
-    return [
-        (plain, replace(as_adapted(top_k), by_question=True)),
-        (Setting("highest cosine", "highest cosine", repr(TopK()), sub_questions=True), TopK()),
-        *(
-            (replace(setting, sub_questions=True), selector)
-            if capabilities_of(selector).sub_questions
-            else (setting, replace(as_adapted(selector), by_question=True))
-            for setting, selector in others
-        ),
-        (Setting("rrf", "RRF over the queries", repr(fusion), sub_questions=True), fusion),
-    ]
 
 
 def fuse_rankings(rankings: Sequence[Sequence[int]]) -> dict[int, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from .._validation import quoted
 from ..candidates import as_unit_rows
 from ..errors import InvalidInputError
 from .corpus import Query
-from .judging import BEYOND, JudgedQuery, Matrix
+from .judging import JudgedQuery, Matrix
 from .measures import alpha_ndcg, bootstrap_interval, ndcg, recall, subtopic_recall, success
 from .results import Difference, Estimate, Measure, Needs, counted, percent
 
@@ -37,7 +38,6 @@ _MEASURES: tuple[tuple[str, str, Needs, str], ...] = (
     ("subtopic recall@{k}", "subtopic_recall", "subtopics", "share of the query's subtopics that the picks cover"),
     ("topic precision@{k}", "topic_precision", "subtopics", "share of the picks that cover a subtopic of the query"),
     ("α-nDCG@{k}", "alpha_ndcg", "subtopics", "covered subtopics, discounted by rank; each repetition counts half"),
-    ("answers", "answers", "answers", "share of the query's answers that occur in the picked texts"),
 )
 _KEYS = tuple(key for _, key, _, _ in _MEASURES)
 
@@ -50,16 +50,17 @@ def _point_recall(picked: Sequence[str], points: Collection[frozenset[str]], k: 
     return sum(not point.isdisjoint(picked) for point in points) / len(points)
 
 
+_GOLD, _SUBTOPICS = attrgetter("query.gold"), attrgetter("query.subtopics")
 # For each measure of the ids of the picks: what a query must hold for it, and its value.
 _OF_PICKS: dict[str, tuple[Callable[[JudgedQuery], Any], Callable[[list[str], Any, int], float]]] = {
-    "recall": (lambda judged: judged.query.gold, lambda picked, gold, k: recall(picked, gold)),
-    "precision": (lambda judged: judged.query.gold, _precision),
-    "ndcg": (lambda judged: judged.query.gold, ndcg),
-    "success": (lambda judged: judged.query.gold, lambda picked, gold, k: success(picked, gold)),
-    "point_recall": (lambda judged: judged.points, _point_recall),
-    "subtopic_recall": (lambda judged: judged.subtopics, lambda picked, topics, k: subtopic_recall(picked, topics)),
-    "topic_precision": (lambda judged: set().union(*judged.subtopics.values()), _precision),
-    "alpha_ndcg": (lambda judged: judged.subtopics, alpha_ndcg),
+    "recall": (_GOLD, lambda picked, gold, k: recall(picked, gold)),
+    "precision": (_GOLD, _precision),
+    "ndcg": (_GOLD, ndcg),
+    "success": (_GOLD, lambda picked, gold, k: success(picked, gold)),
+    "point_recall": (attrgetter("points"), _point_recall),
+    "subtopic_recall": (_SUBTOPICS, lambda picked, topics, k: subtopic_recall(picked, topics)),
+    "topic_precision": (lambda judged: set().union(*judged.query.subtopics.values()), _precision),
+    "alpha_ndcg": (_SUBTOPICS, alpha_ndcg),
 }
 
 
@@ -71,20 +72,19 @@ class MeasureValues(NamedTuple):
     queries: tuple[str, ...]
 
 
-def allowed_measures(queries: Sequence[Query], with_subtopics: bool) -> list[str]:
+def allowed_measures(queries: Sequence[Query]) -> list[str]:
     """The keys of the measures that can be computed for these queries. No candidates are needed to know them."""
     held: dict[Needs, bool] = {
         "nothing": True,
         "gold": any(query.gold for query in queries),
-        "subtopics": with_subtopics,
-        "answers": any(query.answers for query in queries),
+        "subtopics": any(query.subtopics for query in queries),
     }
     return [key for _, key, needs, _ in _MEASURES if held[needs]]
 
 
 def count_parts(outcomes: Sequence[JudgedQuery]) -> list[int]:
     """How many different texts or points each query needs, of the queries that say what is right."""
-    wanted = [max(map(len, (o.points or o.query.gold, o.subtopics, o.query.answers))) for o in outcomes]
+    wanted = [max(map(len, (o.points or o.query.gold, o.query.subtopics))) for o in outcomes]
     return [number for number in wanted if number]
 
 
@@ -200,32 +200,10 @@ def group_near(vectors: Mapping[str, ArrayLike], mean: ArrayLike) -> list[list[s
     return [[names[row] for row in group] for group in groups]
 
 
-def gold_in_reach(outcomes: Sequence[JudgedQuery], *, by_words: bool = False) -> float | None:
-    """The mean share of a query's gold documents that are among the nearest, or ``by_words``; None without gold."""
-    with_gold = [outcome for outcome in outcomes if outcome.query.gold]
-    shares = [
-        len((one.candidates | ((by_words and one.by_words) or set())).intersection(one.query.gold))
-        / len(one.query.gold)
-        for one in with_gold
-    ]
-    return float(np.mean(shares)) if shares else None
-
-
-def check_subtopics(outcomes: list[JudgedQuery]) -> tuple[list[JudgedQuery], str | None]:
-    """The outcomes, without subtopics that nothing covers in any of them; and what the files lack for subtopics."""
-    if any(set(ids) != {BEYOND} for outcome in outcomes for ids in outcome.subtopics.values()):
-        return outcomes, None
-    if any(outcome.query.subtopics for outcome in outcomes):
-        return [replace(outcome, subtopics={}) for outcome in outcomes], (
-            "The queries have subtopics, but nothing says which documents cover them. Write the ids of these documents "
-            'into the query, {"subtopics": {"reset": ["a", "b"]}}, or the labels into the documents.'
-        )
-    if any(outcome.labelled for outcome in outcomes):
-        return outcomes, (
-            "The documents carry subtopics, but no query asks for one. Write the labels that each query asks for into "
-            'the query, {"subtopics": ["reset", "disk"]}, or its gold ids: their labels are then its subtopics.'
-        )
-    return outcomes, None
+def gold_in_reach(outcomes: Sequence[JudgedQuery]) -> float | None:
+    """The mean share of a query's gold documents that are among the nearest; None without gold."""
+    pairs = [(one.candidates, one.query.gold) for one in outcomes if one.query.gold]
+    return float(np.mean([recall([*near], gold) for near, gold in pairs])) if pairs else None
 
 
 def without_unknown_ids(queries: Sequence[Query], known: Collection[str]) -> tuple[list[Query], list[str]]:
@@ -233,8 +211,7 @@ def without_unknown_ids(queries: Sequence[Query], known: Collection[str]) -> tup
     notes = []
     gold = [name for query in queries for name in query.gold]
     covering = [name for query in queries for names in query.subtopics.values() for name in names]
-    scored = [name for query in queries for name in query.scores]
-    for what, ids in (("gold ids", gold), ("ids under subtopics", covering), ("ids under scores", scored)):
+    for what, ids in (("gold ids", gold), ("ids under subtopics", covering)):
         missing = [name for name in ids if name not in known]
         if missing and len(missing) == len(ids):
             raise InvalidInputError(
@@ -247,7 +224,6 @@ def without_unknown_ids(queries: Sequence[Query], known: Collection[str]) -> tup
     cleaned = []
     for query in queries:
         subtopics = {label: tuple(i for i in ids if i in known) for label, ids in query.subtopics.items()}
-        # A label whose ids are all unknown is dropped: without ids it would mean the documents that carry the label.
-        kept = {label: ids for label, ids in subtopics.items() if ids or not query.subtopics[label]}
+        kept = {label: ids for label, ids in subtopics.items() if ids}
         cleaned.append(replace(query, gold=tuple(i for i in query.gold if i in known), subtopics=kept))
     return cleaned, notes

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._validation import id_of_text
 from ..errors import EmbeddingFallbackWarning, warn
@@ -81,16 +80,6 @@ def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
     }
 
 
-def warn_of_unused_perspective(request: Request) -> None:
-    """For callers that do not search: warn if a perspective has no effect, because relevance is given."""
-    settings = request.settings
-    if settings.perspective is not None and request.has_relevance and not settings.corpus:
-        warn(
-            "perspective has no effect here: it projects the query, and the given relevance takes the place of "
-            "the cosine with the query. corpus=True projects the candidates too"
-        )
-
-
 def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSelection, name: str) -> None:
     """Warn, once for each ``owner``, if the candidates came with scores under ``name`` that order them otherwise."""
     # With sub-questions the scores are of one of them, or of a fusion, which the selection replaces.
@@ -98,7 +87,10 @@ def warn_of_ignored_scores(request: Request, owner: Settings, selected: ItemSele
         return
     scores = np.array(selected.pool.scores or [], np.float64)
     known = np.flatnonzero(np.isfinite(scores))
-    if _orders_otherwise(scores[known], selected.cosines[known]) and is_first(owner, "_warned_of_scores"):
+    cosines = selected.cosines[known]
+    # Stores give cosines, rescaled cosines or distances. Quantized vectors change the order of those that are near.
+    steps = np.diff(cosines[np.lexsort((-cosines, -scores[known]))])
+    if (steps > 0.01).any() and (steps < -0.01).any() and is_first(owner, "_warned_of_scores"):
         warn(
             f"the {name} of the candidates is ignored: it orders them otherwise than their cosine with the query, "
             f"which is the relevance here. If a reranker gave it, relevance={name!r} selects by it. If a fusion of "
@@ -120,20 +112,6 @@ def is_first(owner: object, flag: str) -> bool:
     first = flag not in owner.__dict__
     owner.__dict__[flag] = True
     return first
-
-
-def _orders_otherwise(scores: NDArray[np.float64], cosines: NDArray[Any]) -> bool:
-    """Whether scores order the candidates neither as their cosines do nor the other way round.
-
-    Stores give cosines, rescaled cosines or distances. Quantized vectors may change the order of cosines that differ
-    by less than 0.01.
-    """
-
-    def largest_rise(values: NDArray[Any]) -> float:
-        ordered = values[np.lexsort((-values, -scores))]
-        return float((ordered - np.minimum.accumulate(ordered)).max(initial=0))
-
-    return min(largest_rise(cosines), largest_rise(-cosines)) > 0.01
 
 
 def in_shadow(

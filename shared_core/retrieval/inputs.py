@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from ..selectors.registry import selector_class, selector_names, selector_parame
 from ..signals.extraction import QueryParts, aread_perspective, find_text_to_embed, make_pap, read_perspective
 from ..texts.words import split_words
 from .flow import Flow, Step
-
-if TYPE_CHECKING:
-    from .settings import Call
 
 # The attributes in which messages, documents and queries of the frameworks keep their text.
 _TEXTS = ("text", "content", "page_content", "query_str")
@@ -104,11 +101,12 @@ def _find_fault(value: Any) -> str:
 
 
 def embed_question(
-    settings: Call, question: str, embed: Callable[[list[str]], Flow[Sequence[Vector]]], config: Any = None
+    settings: Any, question: str, embed: Callable[[list[str]], Flow[Sequence[Vector]]], config: Any = None
 ) -> Flow[list[EmbeddedQuery]]:
     """The question and its sub-questions, projected on the complement of the question's perspective.
 
-    ``embed`` gives the checked embeddings of texts. A Runnable that splits the question gets the ``config``.
+    ``settings`` is a ``Call``, whose module imports this one. ``embed`` gives the checked embeddings of texts. A
+    Runnable that splits the question gets the ``config``.
     """
     texts, text = [question], None
     removed: Collection[str] = ()

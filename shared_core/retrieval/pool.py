@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -172,21 +172,18 @@ def is_name_of_text(name: Hashable) -> bool:
 
 
 def name_items(
-    ids: Iterable[Hashable], texts: Iterable[str], *, by_id: bool, joined: Iterable[Sequence[str] | None] | None = None
+    ids: Iterable[Hashable], texts: Iterable[str], joined: Iterable[Mapping[str, str] | None] | None = None
 ) -> list[str]:
-    """The names by which ``shown`` recognises items: those of their texts, or with ``by_id`` their ids.
+    """The names by which ``shown`` recognises items while they have these texts. Without a text, the name is the id.
 
-    An item without a text has its id, and one without an id that of its text. An item that was ``joined`` has the names
-    of its parts.
+    An item that was ``joined`` has the names of its parts.
     """
     names: list[str] = []
     for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):
         if parts is not None:
-            names += parts
-        elif text and (item_id is None or not by_id):
-            names.append(name_of_text(text))
-        elif item_id is not None:
-            names.append(str(item_id))
+            names += parts.values()
+        elif text or item_id is not None:
+            names.append(name_of_text(text) if text else str(item_id))
     return names
 
 

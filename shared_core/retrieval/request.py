@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_optional, as_plain, as_ranks, check_number, is_missing, quoted
+from .._validation import as_optional, as_plain, as_ranks, check_number, quoted
 from ..candidates import CONSTRAINTS, Candidates, as_parts
 from ..errors import BudgetError, InvalidInputError, InvalidParameterError, warn
 from ..facts import Facts, describe_item, item_id, read_facts
@@ -72,15 +72,11 @@ class Request:
         self.k = DEFAULT_K if settings.k is None and settings.budget is None else settings.k
         fetch_k = settings.fetch_k or default_fetch_k(self.k)
         if self.k is not None and fetch_k < self.k:
-            raise InvalidParameterError(
-                f"fetch_k={fetch_k} candidates are fewer than the {self.k} to select: raise fetch_k"
-            )
+            raise InvalidParameterError(f"fetch_k={fetch_k} is less than the {self.k} to select: raise fetch_k")
         self.shown = frozenset(settings.shown)
         self.fetch_k = fetch_k + len(self.shown)
-        self.limits = Limits(
-            settings.budget, settings.score_threshold, settings.min_gain, settings.min_k, settings.drop_duplicates
-        )
         limits = settings.budget, settings.score_threshold, settings.min_gain
+        self.limits = Limits(*limits, settings.min_k, settings.drop_duplicates)
         limited = self.is_constrained or any(limit is not None for limit in limits)
         ordered = settings.order != "selection" or self.selector == make_selector("similarity")
         # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for
@@ -192,7 +188,8 @@ class Request:
             if (value := getattr(settings, name)) is not None:
                 read[name] = read_numbers(items, value, name, self.view)
         if self.has_relevance:
-            read["relevance"] = self._read_relevance(pool)
+            scores = pool.scores if settings.relevance == "score" else None
+            read["relevance"] = read_numbers(items, settings.relevance, "relevance", self.view, scores)
         if settings.cover is not None and self.capabilities.words:
             values = read_some(items, settings.cover, "cover", self.view, required=True)
             read["cover"] = as_parts(values, n, "cover", lambda row: describe_item(items[row], row))
@@ -209,19 +206,6 @@ class Request:
             **read,
             **{name: getattr(settings, name) for name in CONSTRAINTS},
         )
-
-    def _read_relevance(self, pool: Pool) -> NDArray[np.float64]:
-        """The relevance that the settings give the items."""
-        relevance: Any = self.settings.relevance
-        if relevance != "score" or pool.scores is None:
-            return read_numbers(pool.items, relevance, "relevance", self.view)
-        for row, (item, score) in enumerate(zip(pool.items, pool.scores, strict=True)):
-            if is_missing(score):
-                raise InvalidInputError(
-                    f"relevance='score' uses the score of each node, but {describe_item(item, row)} has none: put a "
-                    "retriever or a reranker in front that sets it, or leave relevance out"
-                )
-        return np.array(pool.scores, np.float64)
 
     def read_facts(self, pool: Pool) -> list[Facts]:
         """What the items say of themselves, by the settings and by their metadata."""
@@ -245,8 +229,7 @@ class Request:
             return Texts(bodies, refer=False, neighbours=False) if self.settings.drop_duplicates else None
         texts = bodies if pool.text is pool.body else list(map(pool.text, pool.items))
         facts = self.read_facts(pool) if reads_facts else None
-        own_bodies = None if texts == bodies else bodies
-        return Texts(texts, facts, bodies=own_bodies, refer=refers, neighbours=adjoins, weigh=weigh)
+        return Texts(texts, facts, bodies=bodies, refer=refers, neighbours=adjoins, weigh=weigh)
 
     def _is_cut_short(self, pool: Pool, candidates: Candidates, selection: Selection, shown: Sequence[int]) -> bool:
         """Whether the set is short, and further candidates may fill it."""
@@ -290,16 +273,16 @@ def _make_selector(settings: Call, has_relevance: bool) -> Selector:
     return selector
 
 
-def read_numbers(items: Sequence[Any], given: Any, what: str, view: Callable[[Any], Any]) -> NDArray[np.float64]:
-    """One finite number per item, float64, shape (n,). Messages use ``what`` for the numbers, and name the item."""
+def read_numbers(
+    items: Sequence[Any], given: Any, what: str, view: Callable[[Any], Any], known: Sequence[Any] | None = None
+) -> NDArray[np.float64]:
+    """One finite number per item, (n,): what is ``known``, or else what :func:`read_some` reads."""
     numbers = np.empty(len(items))
-    for row, value in enumerate(map(as_plain, read_some(items, given, what, view, required=True))):
+    values = read_some(items, given, what, view, required=True) if known is None else known
+    for row, value in enumerate(map(as_plain, values)):
         if value is None:
-            key = f" under {given!r}" if isinstance(given, str) else ""
-            raise InvalidInputError(
-                f"{what}{key} of {describe_item(items[row], row)} is missing: add it, or pass a function as {what}= "
-                "that has a default"
-            )
+            named, item = f"{what}={given!r}" if isinstance(given, str) else what, describe_item(items[row], row)
+            raise InvalidInputError(f"{named} of {item} is missing: add it, or pass a function as {what}=")
         try:
             numbers[row] = math.nan if isinstance(value, str) else value
         except (TypeError, ValueError, OverflowError):
@@ -341,18 +324,12 @@ def read_some(
                 ) from error
     values = as_optional(values)
     if tells and isinstance(given, (str, Mapping)) and all(value is None for value in values):
-        if isinstance(given, str):
-            keys = dict.fromkeys(key for item in items for key in item.metadata)
-            message = (
-                f"{what} is read from metadata {given!r}, but none of the {len(items)} candidates has a value under "
-                f"this key; their keys are {', '.join(map(repr, keys)) or 'none'}. Name another key"
-            )
-        else:
-            message = (
-                f"{what} is read from a mapping by id, but it has values for none of the {len(items)} candidates. "
-                "Check the ids, or pass a metadata key"
-            )
-        message += f", or pass a function as {what}="
+        keys = dict.fromkeys(key for item in items for key in item.metadata)
+        origin = f"metadata {given!r}" if isinstance(given, str) else "a mapping by id"
+        message = (
+            f"{what} is read from {origin}, but none of the {len(items)} candidates has a value there; the keys of "
+            f"their metadata are {', '.join(map(repr, keys)) or 'none'}. Name another, or pass a function as {what}="
+        )
         if required:
             raise InvalidInputError(message)
         warn(message)

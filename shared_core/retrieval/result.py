@@ -15,10 +15,8 @@ from .request import Request
 
 T = TypeVar("T")
 
-# The metadata key under which a joined item has the names of its parts, which ``shown`` recognises.
+# The metadata key under which a joined item has the ids of its parts, and by them the names of their texts.
 JOINED = "selection_joined"
-# The keys of LlamaIndex's SentenceWindowNodeParser, whose values are texts.
-_TEXTS = ("window", "original_text")
 # How the keys end under which rerankers leave their score.
 _SCORE = "score"
 
@@ -106,10 +104,12 @@ def join(
     """Neighbours as one, in reading order.
 
     The id holds the ids of the parts, so that it is not taken for that of one of them; it is None if one has no id. The
-    metadata has under :data:`JOINED` the ids of the parts; for one without an id, the name of its text.
+    metadata has under :data:`JOINED` the ids of the parts with the names of their texts; of a part without an id the
+    name alone.
     """
-    named = [name_of_text(text) if name is None else str(name) for name, text in zip(ids, texts, strict=True)]
-    metadata = {**merge_metadata(metadatas), JOINED: named}
+    named = [(name_of_text(text), name) for name, text in zip(ids, texts, strict=True)]
+    parts = {text if name is None else str(name): text for text, name in named}
+    metadata = {**merge_metadata(metadatas), JOINED: parts}
     return Joined(None if None in ids else " + ".join(map(str, ids)), join_texts(texts, starts), metadata)
 
 
@@ -143,15 +143,11 @@ def _continue(text: str, following: str, offset: int | None) -> tuple[str, str]:
 def merge_metadata(metadatas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The metadata of neighbours as one: equal values as they are, and different ones as a list in reading order.
 
-    Missing values are left out. ``"start_index"`` is that of the first one, a score is the highest, and the texts of a
-    sentence window are joined.
+    Missing values are left out. ``"start_index"`` is that of the first one, and a score is the highest.
     """
     merged: dict[str, Any] = {}
     for key in dict.fromkeys(key for metadata in metadatas for key in metadata):
         values = [metadata[key] for metadata in metadatas if not is_missing(metadata.get(key))]
-        if key in _TEXTS and all(isinstance(value, str) for value in values):
-            merged[key] = join_texts(values, [None] * len(values))
-            continue
         numbers = [as_finite(as_plain(value)) for value in values]
         if values and str(key).endswith(_SCORE) and not any(map(math.isnan, numbers)):
             merged[key] = values[numbers.index(max(numbers))]

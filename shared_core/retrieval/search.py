@@ -208,15 +208,14 @@ def search_to_compare(
     fetch_k: int,
     least: int,
     read: Callable[[Any], tuple[str, Mapping[str, Any]]],
-    texts: Sequence[str],
-    vectors: Sequence[NDArray[np.float64]],
+    text: str,
+    vector: NDArray[np.float64],
 ) -> Flow[tuple[list[tuple[str | None, str, str, Mapping[str, Any], Facts]], dict[str, Any]]]:
     """For a comparison: id, text, title, metadata and facts of each candidate, and the columns of a ``SearchResult``.
 
-    The question and its sub-questions have these ``texts`` and ``vectors``. ``read`` gives the text and the metadata
-    of an item.
+    The question has this ``text`` and this ``vector``. ``read`` gives the text and the metadata of an item.
     """
-    queries = [EmbeddedQuery(vector, None, vector.tolist(), text) for vector, text in zip(vectors, texts, strict=True)]
+    queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
     by_words = bm25 = None
     if store.extras is None:
         pool = yield from search_together(queries, store.search, fetch_k, least)
@@ -228,7 +227,7 @@ def search_to_compare(
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
         if store.extras.words is not None:
-            bm25 = store.extras.words.score(texts[0], list(map(pool.text, pool.items)))
+            bm25 = store.extras.words.score(text, list(map(pool.text, pool.items)))
     pool = pool.with_each_id_once()
     items, facts = pool.items, request.read_facts(pool)
     bodies = list(map(pool.body, items))

@@ -35,9 +35,7 @@ def as_shown(ids: Iterable[Hashable] | None) -> tuple[str, ...]:
 
 def _as_retrievers(value: Any) -> tuple[Any, ...]:
     """The retrievers of a list, or a single one; the adapter checks that they are retrievers of its framework."""
-    if value is None:
-        return ()
-    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    return tuple(value) if isinstance(value, (list, tuple)) else () if value is None else (value,)
 
 
 def _check_item_value(value: Any) -> Any:
@@ -70,52 +68,38 @@ class Settings(BaseModel):
 
     selector: Annotated[SelectorName | str | Selector | None, PlainValidator(lambda value: value), AsItIs] = None
     """A selector's name, ``"coverage"`` by default, or an object with its parameters: ``Coverage(word_weight=0)``,
-    ``VRSD(refine=True)``, ``NDPP(kernel="kernel.safetensors")``, or one of your own.
-
-    :class:`Coverage` looks for the words of the question in the text that was embedded: LangChain's ``page_content``, a
-    node with the metadata that LlamaIndex embeds, or the inputs of an example. It reads which documents lead to each
-    other. Example selectors do so only if ``title``, ``identifier``, ``links`` or ``follow`` is set, or another
-    ``reference_weight`` than 1, and examples have no neighbours."""
+    ``NDPP(kernel="kernel.safetensors")``, or one of your own. :class:`Coverage` looks for the words of the question in
+    the text that was embedded, and reads which documents lead to each other. Example selectors do so only if ``title``,
+    ``identifier``, ``links`` or ``follow`` is set, or another ``reference_weight`` than 1; they have no neighbours."""
 
     cover: Values = None
-    """For ``"coverage"``: what the set has to cover besides the words, as values of the documents. A value that is
-    covered counts once, so a relevant document of another label, collection or product gets its place. A document
-    covers its value, or each value of a list. Without a value it covers nothing."""
+    """For ``"coverage"``: what the set has to cover besides the words (labels, products), as values of the documents,
+    each one value or a list. A value that is covered counts once."""
 
     title: Values = None
-    """The name under which other documents mention a document. By default the metadata ``"title"``, or what loaders and
-    splitters write in place of it: ``"Title"``, ``"document_title"``, ``"Header 1"``, the first heading of
-    ``"header_path"``, or a file name that reads like a title (``"file_name"``, ``"filename"``, or a path or URL in
-    ``"source"``). What a site puts around its titles and the number of a heading do not count. The name of a document
-    without a title, or with one that says nothing ("untitled"), is its heading, or the name with which its text begins
-    (see :func:`read_name`). Documents with the same title count as parts of one document, and never refer to each
-    other."""
+    """The name under which other documents mention a document. By default the metadata that loaders and splitters write
+    (``"title"``, ``"Header 1"``, ``"file_name"``, ...), else its heading, or the name with which its text begins (see
+    :func:`read_name`). Documents with the same title are parts of one document, and never refer to each other."""
 
     identifier: Values = None
     """The number or code under which other documents cite a document, or a list of several. By default the metadata
-    ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``, ``"key"``, ``"code"`` or ``"symbol"``, and the
-    path of its file. A document without one is called by the number or code with which its text begins ("4.5.1 A
-    person must", "§ 12", "E1042:"), or by what its code defines. A number ("Rule 4.5.1") means a document of the same
-    ``source``, unless another one is named beside it."""
+    ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``, ``"key"``, ``"code"`` or ``"symbol"``, the
+    path of its file, and the number or code with which its text begins. A number ("Rule 4.5.1") means a document of the
+    same ``source``, unless another one is named beside it."""
 
     links: Values = None
-    """Which other documents a document links to. A value is an id, a title, or the URL that another document has as
-    ``"source"`` or ``"url"``, or a list of them. A link may also be a dictionary with ``"node_id"``, ``"url"`` or
-    ``"target"``, or an object with a ``node_id``. A string may hold several links: a JSON list, or with commas between
-    them. A document with links refers to the documents that they lead to, and to no others. If the value is None or
-    missing, its text is searched for names."""
+    """Which other documents a document links to: ids, titles, or URLs that others have as ``"source"`` or ``"url"``;
+    one, a list, or a string with commas. A link may be a dictionary with ``"node_id"``, ``"url"`` or ``"target"``. A
+    document with links refers to what they lead to, and to nothing else."""
 
     lambda_mult: Share | None = None
     """For ``"mmr"``, in [0, 1]: the weight of relevance against novelty, 0.5 by default."""
 
     queries: Annotated[Queries, PlainValidator(check_queries), AsItIs] = None
     """Sub-questions, which the set has to answer besides the question: a list of texts, or a function or LangChain
-    Runnable that gets the question and returns such a list. An async function needs an async call. Sub-questions that
-    are equal to the question or to each other count once; without any, the set is for the question alone.
-
-    Each sub-question is embedded as a query. The classes that search look for each of them, side by side in async code.
-    The relevance of a document is its highest cosine with any of these queries, and the words of all of them count.
-    With a given ``relevance`` they remain what ``"coverage"`` has to cover. ``"vrsd"`` takes one question only."""
+    Runnable that gets the question and returns such a list. An async function needs an async call. Each is embedded and
+    searched for as a query. The relevance of a document is its highest cosine with any of the queries, and the words of
+    all of them count. ``"vrsd"`` takes one question only."""
 
     relevance: Values = None
     """What a document is worth for the query, higher is better: ``"cosine"`` (default), or values of the documents
@@ -145,12 +129,11 @@ class Settings(BaseModel):
 
     min_gain: Share | None = None
     """In [0, 1]: after ``min_k`` documents, the set ends before the first one whose gain is below this share of the
-    first gain. ``k`` is then the most that is selected. For ``"coverage"``, whose gains are logarithms, it is a share
-    of what the most relevant candidate is worth by itself; see :func:`select`. None (default) selects ``k``."""
+    first gain; see :func:`select`. ``k`` is then the most that is selected. None (default) selects ``k``."""
 
     min_k: Annotated[int, Field(ge=0, lt=2**63)] = DEFAULT_MIN_K
     """With ``min_gain``, how many documents are selected in any case, where there are as many. With 0 and ``shown``
-    there may be none for ``"coverage"``: if no other document is worth enough beside the most relevant one."""
+    there may be none for ``"coverage"``."""
 
     max_per_source: Positive | None = None
     """The most documents of one ``source``, ``shown`` ones included."""
@@ -178,11 +161,9 @@ class Settings(BaseModel):
     (``"nearest_last"``), or the most relevant at both ends (``"long_context"``)."""
 
     perspective: Annotated[Perspective, PlainValidator(_check_perspective), AsItIs] = None
-    """What is projected out of the query before the search (PAP, perspective-aware projection): a text, its embedding,
-    or a function of the query that returns the text, ``QueryParts``, or None for no projection. An extractor finds the
-    text in the query with a language model. If a text is removed, its words in the question do not count for
-    ``"coverage"``; an embedding has no words, so with it all words of the question count. The perspective of a question
-    is projected out of its ``queries`` too."""
+    """What is projected out of the query and its ``queries`` before the search (PAP, perspective-aware projection): a
+    text, its embedding, or a function of the query that returns the text, ``QueryParts``, or None for no projection,
+    such as an extractor. The words of a text that is removed do not count for ``"coverage"``."""
 
     perspective_vector: Literal["text", "difference"] = "text"
     """The vector that is projected out: the embedding of the perspective's text, or the query's embedding minus that of
@@ -195,22 +176,16 @@ class Settings(BaseModel):
     """Project the candidates too (PAP+)."""
 
     scores: bool = False
-    """Add ``selection_score`` (the gain), ``relevance_score`` and ``selection_reason`` to the metadata of copies of the
-    documents. The reason says in words why the document was selected: its relevance, the words of the question and the
-    values of ``cover`` that no earlier pick has, and the document that leads to it. A percentage is the share of the
-    document's worth. Where they exist, ``selection_referred_by`` is the name of the document that leads to this one,
-    ``selection_serves`` the query that it serves best (``queries``), and ``selection_found_by`` the names of the
-    searches that found it (``extra_retrievers``). A key that is there already keeps its value; where it is
-    ``relevance_score``, the relevance that counted here is ``selection_relevance``. Events hold the scores in any
-    case."""
+    """Add to the metadata of copies of the documents ``selection_score`` (the gain), ``relevance_score``,
+    ``selection_reason`` (why the document was selected, in words), and where they exist ``selection_referred_by`` (the
+    name of the document that leads to this one), ``selection_serves`` (the query that it serves best) and
+    ``selection_found_by`` (the searches that found it). A key that is there keeps its value; where it is
+    ``relevance_score``, the relevance that counted here is ``selection_relevance``."""
 
     shadow: bool = False
-    """Return what was there before the selection, and only record what the selection would have returned. A retriever
-    or example selector returns the ``k`` results of the store's own search, without constraints and scores. A
-    postprocessor or compressor returns what it got. The event has the selection under its usual keys, and under
-    ``returned`` the ids of what was returned. The log ``setselect.shadow`` gets one line of JSON. An
-    error of the selection goes to the log ``setselect``, and the result stays the same. The store is searched twice, as
-    before and for the selection."""
+    """Return what was there before the selection: the ``k`` results of the store's own search, or what a postprocessor
+    or compressor got. The event, and a line of JSON in the log ``setselect.shadow``, say what would have been selected.
+    An error of the selection goes to the log ``setselect``. The store is searched twice."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -255,35 +230,26 @@ class Fetching(BaseModel):
     """The settings of the classes that search."""
 
     fetch_k: Positive | None = None
-    """How many candidates to select from, at least as many as are selected; by default max(50, 5k), or 50 if only a
-    budget is given. The number of ``shown`` ids is added. With ``queries`` it is shared out: each of q queries fetches
-    fetch_k / q candidates, and at least as many as are selected and ``shown``."""
+    """How many candidates to select from; by default max(50, 5k), or 50 if only a budget is given. The number of
+    ``shown`` ids is added. With ``queries`` it is shared out: each of q queries fetches fetch_k / q candidates, and at
+    least as many as are selected and ``shown``."""
 
     follow: bool = False
     """For ``"coverage"``: search once for what the selected documents lead to and no candidate is (names, links,
     numbers and codes, neighbours), add what is found to the candidates, and select again. It costs one more batch of
-    embeddings and at most 20 searches; the page on references says what is looked up, and in which stores. Where no
-    vector reader is registered for the store, each search for a name also embeds the texts that it finds. An error of
-    the store goes to the log ``"setselect"``."""
+    embeddings and at most 20 searches; the page on references says what is looked up, and in which stores."""
 
     extra_retrievers: Annotated[Any, PlainValidator(_as_retrievers), AsItIs] = ()
     """Retrievers of the framework, a list or a single one, such as a search by words (BM25) or over a second store. The
-    first ``extra_k`` documents of each join the candidates of the vector search, and one set is selected from all.
-
-    They get the text of the question, without the words of a ``perspective`` that is removed, and each of the
-    ``queries``, for which ``extra_k`` is shared out as ``fetch_k`` is. They run at the same time as the vector search
-    in async code, and after it in sync code. If a wider search follows, they are not asked again. The page on keyword
-    search says when documents are the same, where their vectors come from, and what happens to filters and errors."""
+    first ``extra_k`` documents of each join the candidates of the vector search. They get the text of the question, and
+    each of the ``queries``, for which ``extra_k`` is shared out. They run beside the vector search in async code. The
+    page on keyword search says when documents are the same, and what happens to filters and errors."""
 
     keyword_search: bool = False
-    """Search the documents of the store by words (BM25) too. The ``extra_k`` best ones join the candidates, as those of
-    an extra retriever do; in events the search is called ``"keyword search"``. They are among the documents that the
-    filter of the search lets in, where that is known.
-
-    What it returns is what the store has now. The page on keyword search says when its index knows a change; the method
+    """Search the documents of the store by words (BM25) too; the ``extra_k`` best ones that the filter lets in join the
+    candidates. The page on keyword search says when the index knows a change, and which stores can be listed;
     ``refresh()`` reads everything again. All retrievers over one store object share the index, which is not pickled. It
-    needs the extra ``words``, and a store whose documents can be listed: see :meth:`WordRetriever.from_store`. For
-    another store pass its own search by words as one of the ``extra_retrievers``."""
+    needs the extra ``words``."""
 
     extra_k: Positive = DEFAULT_EXTRA_K
     """How many documents of each of the ``extra_retrievers``, and of ``keyword_search``, join the candidates. The
@@ -296,15 +262,15 @@ class Joining(BaseModel):
     """The settings of the classes that return documents: which of them stand next to each other, and what for."""
 
     neighbours: Values = None
-    """Which documents stand next to each other, for :class:`Coverage` and ``join_neighbours``, as values of the
-    documents. A value is the number of the document among the parts of its ``source``, or a pair with the ids of the
-    previous and the next document. By default it is what splitters and loaders write: a node's previous and next node
-    in LlamaIndex, else ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or ``"start_index"``."""
+    """Which documents stand next to each other, for :class:`Coverage` and ``join_neighbours``: the number of a document
+    among the parts of its ``source``, or a pair with the ids of the previous and the next document. By default what
+    splitters write: a node's previous and next node in LlamaIndex, else ``"chunk_index"``, ``"chunk"``, ``"seq_num"``
+    or ``"start_index"``."""
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them
-    share once, and their metadata merged. ``selection_joined`` in its metadata holds the ids of its parts, for
-    ``shown``. Its parts count for the number of documents and for the ``budget``."""
+    share once, and their metadata merged. The keys of ``selection_joined`` in its metadata are the ids of its parts,
+    for ``shown``. Its parts count for the number of documents and for the ``budget``."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

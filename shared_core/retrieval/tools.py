@@ -130,24 +130,28 @@ class ToolSelection(NamedTuple):
     make_event: Callable[[], dict[str, Any]]
 
 
+# By the name of a model, and a text.
+_Memory = dict[tuple[str, str], Vector]
 # The vectors of the texts, and of the questions, that were asked for last, by the id of the embedding model. All who
 # select with it share them, and they live as long as it.
-_MEMORIES: dict[int, tuple[dict[str, Vector], dict[str, Vector]]] = {}
+_MEMORIES: dict[int, tuple[_Memory, _Memory]] = {}
 _REMEMBERING = threading.Lock()
 
 
 def _look_up(
-    memory: dict[str, Vector], most: int, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]
+    memory: _Memory, model: Any, most: int, texts: Sequence[str], embed: Callable[[list[str]], Flow[Any]]
 ) -> Flow[list[Vector]]:
     """The vectors of the texts. Those that are new are embedded in one call."""
-    known = {text: vector for text in texts if (vector := memory.get(text)) is not None}
+    # A model may get another name, instruction or address, and then gives other vectors.
+    name = repr([value for value in getattr(model, "__dict__", {}).values() if isinstance(value, str)])
+    known = {text: vector for text in texts if (vector := memory.get((name, text))) is not None}
     new = [text for text in dict.fromkeys(texts) if text not in known]
     if new:
         known |= zip(new, (yield from embed(new)), strict=True)
     with _REMEMBERING:
         for text, vector in known.items():
-            memory.pop(text, None)
-            memory[text] = vector
+            memory.pop((name, text), None)
+            memory[name, text] = vector
         while len(memory) > max(most, len(known)):
             del memory[next(iter(memory))]
     return [known[text] for text in texts]
@@ -250,7 +254,7 @@ class ToolSelector:
     def _select(self, tools: Sequence[Tool], asked: Sequence[str], config: Any) -> Flow[ItemSelection]:
         started = time.perf_counter()
         texts = [tool.text for tool in tools]
-        stored = yield from _look_up(self._texts, MOST_TEXTS, texts, self.model.embed_texts)
+        stored = yield from _look_up(self._texts, self.model.model, MOST_TEXTS, texts, self.model.embed_texts)
         vectors = as_unit_rows(stack_vectors(stored, _read_names(tools)))
         settings = self.request.settings
         if settings.queries is None and self.request.capabilities.sub_questions:
@@ -264,7 +268,8 @@ class ToolSelector:
         return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
     def _embed_questions(self, texts: list[str]) -> Flow[list[Vector]]:
-        vectors = yield from _look_up(self._questions, MOST_QUESTIONS, texts, self.model.embed_questions)
+        model = self.model
+        vectors = yield from _look_up(self._questions, model.model, MOST_QUESTIONS, texts, model.embed_questions)
         return [np.asarray(vector, np.float64) for vector in vectors]
 
     def _find_sub_questions(self, asked: Sequence[str], tools: NDArray[Any]) -> Flow[tuple[str, ...]]:

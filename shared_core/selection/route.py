@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,7 @@ Rows = NDArray[np.int64]
 _EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """What ends a set, and what may not be in it, besides the constraints of :class:`Candidates`."""
 
     budget: float | None = None

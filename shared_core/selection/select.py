@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._validation import check_ranges
 from ..candidates import CONSTRAINTS, Candidates, References
-from ..errors import InvalidInputError, warn
+from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..scaling import Scale
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
@@ -113,25 +113,32 @@ def select(
     """
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
-    check_ranges({"relevance_scale": relevance_scale, "min_gain": min_gain, "min_k": min_k})
     constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
-    refuse_unknown_parameters(select, parameters, CONSTRAINTS)
-    resolved = resolve_selector(selector, parameters)
-    if (question is None) != (texts is None):
-        missing = "texts" if texts is None else "question"
-        raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
+    try:
+        resolved = resolve_selector(selector, parameters)
+    except InvalidParameterError:
+        refuse_unknown_parameters(select, parameters, CONSTRAINTS)
+        raise
     called = {"titles": titles, "identifiers": identifiers, "neighbours": neighbours}
-    for name in [name for name, column in called.items() if column is not None]:
-        if texts is None:
-            raise InvalidInputError(f"texts is missing: {name} says how the texts lead to each other")
-        if references is not None:
-            warn(f"{name} has no effect with references, which are used as given")
-    columns: dict[str, Any] = {"relevance": relevance, "quality": quality, "references": references, "cover": cover}
-    columns |= {"costs": costs, "sources": sources, "prefer": prefer, **constraints}
+    columns: dict[str, Any] = {
+        "relevance": relevance, "quality": quality, "references": references, "cover": cover, "costs": costs,
+        "sources": sources, "prefer": prefer, **constraints,
+    }  # fmt: skip
     values = {"question": question, "texts": texts, **called, **columns, "budget": budget, "min_gain": min_gain}
     given = [name for name, value in values.items() if value is not None]
-    given += [*["min_k"] * (min_k != DEFAULT_MIN_K), *["relevance_scale"] * (relevance_scale != "minmax")]
-    warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
+    given += ["min_k"] if min_k is not DEFAULT_MIN_K else []
+    given += ["relevance_scale"] if relevance_scale != "minmax" else []
+    if given:
+        check_ranges({"relevance_scale": relevance_scale, "min_gain": min_gain, "min_k": min_k})
+        if (question is None) != (texts is None):
+            missing = "texts" if texts is None else "question"
+            raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
+        for name in [name for name in called if name in given]:
+            if texts is None:
+                raise InvalidInputError(f"texts is missing: {name} says how the texts lead to each other")
+            if references is not None:
+                warn(f"{name} has no effect with references, which are used as given")
+        warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
     candidates = Candidates(query, vectors, ids=ids, copy=False, **columns)
     split = None
     if question is not None and texts is not None:

@@ -62,43 +62,43 @@ def dot_exact(a: FloatArray, b: FloatArray) -> Any:
 
 @_compile()
 def mmr(
-    rows: FloatArray, weighted: Vector, m: Vector, novelty: float, tie: float, picks: Indices, gains: Vector,
+    rows: FloatArray, v: Vector, relevance: float, v_tie: float, tie: float, picks: Indices, gains: Vector,
 ) -> int:  # fmt: skip
-    """MMR after its first pick, into ``picks`` and ``gains``.
+    """MMR, into ``picks`` and ``gains``; ``relevance`` is λ_d.
 
-    ``step`` and j number the picks, and v the candidates. ``m`` holds each candidate's highest cosine with the
-    first pick or a shown candidate. ``weighted`` is λ_d·v, or -inf for a closed candidate, and ``novelty`` is 1 − λ_d.
-    Both arrays are changed.
+    ``step`` and j number the picks, and i and c the candidates. m holds each candidate's highest cosine with a pick.
     """
     # A score w can only fall, because m can only rise. So the last computed score of a candidate is an upper bound, and
-    # a candidate whose bound is below the best score is skipped. m[v] counts the first seen[v] picks.
+    # a candidate whose bound is below the best score is skipped. m[c] counts the first seen[c] picks.
     n = len(rows)
-    w, seen = np.empty(n), np.zeros(n, np.int64)
-    for v in range(n):
-        w[v] = weighted[v] - novelty * m[v]
+    w, m, seen, open_ = v.copy(), np.full(n, -np.inf), np.zeros(n, np.int64), np.ones(n, np.bool_)
     for step in range(len(picks)):
         # The candidate of the highest bound comes first: few other bounds are above its score.
         first = 0
-        for v in range(n):
-            if w[v] > w[first]:
-                first = v
-        top = -np.inf
+        for c in range(n):
+            if w[c] > w[first]:
+                first = c
+        top = w[first] if step == 0 else -np.inf
         for at in range(-1, n):
-            v = first if at < 0 else at
-            if w[v] >= top - tie and weighted[v] > -np.inf:
-                for j in range(seen[v], step):
-                    m[v] = max(m[v], dot(rows[v], rows[picks[j]]))
-                seen[v] = step
-                w[v] = weighted[v] - novelty * m[v]
-                top = max(top, w[v])
+            c = first if at < 0 else at
+            if step and open_[c] and w[c] >= top - tie:
+                for j in range(seen[c], step):
+                    m[c] = max(m[c], dot(rows[c], rows[picks[j]]))
+                seen[c] = step
+                w[c] = relevance * v[c] - (1.0 - relevance) * m[c]
+                top = max(top, w[c])
         # ``first`` stays the pick if another thread changes the rows meanwhile: the index must be valid.
-        i = first
-        for v in range(n):
-            if seen[v] == step and w[v] >= top - tie:
-                i = v
+        i, least = first, top - (tie if step else v_tie)
+        for c in range(n):
+            if open_[c] and seen[c] == step and w[c] >= least:
+                i = c
                 break
-        picks[step], gains[step] = i, w[i]
-        weighted[i] = w[i] = -np.inf
+        picks[step], gains[step] = i, w[i] if step else relevance * w[i]
+        if step == 0:
+            for c in range(n):
+                # No cosine is below -1.
+                w[c] = relevance * v[c] + (1.0 - relevance) * (1.0 + 1e-5)
+        open_[i], w[i] = False, -np.inf
     return len(picks)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -68,25 +67,21 @@ class MMR:
         """Select greedily; ``shown`` candidates count as picked first."""
         state = GreedyState(candidates, k, budget, shown)
         v, v_tie, tie = self._v(candidates)
-        rows, gains = candidates.vectors, list[float]()
-        if not state.shown:
-            # With nothing picked or shown the pick is argmax v, whatever λ_d is.
-            scores = state.close(v.copy())
-            i = lowest_of_best(scores, v_tie)
-            gains.append(float(self.lambda_mult * v[i]))
-            state.take(i, scores)
-        m = functools.reduce(np.maximum, [rows.dot(rows[j]) for j in state.shown + state.picks]).astype(np.float64)
-        if not state.constraints:
-            left = state.target - len(state.picks)
-            picks, of_picks = np.empty(left, np.int64), np.empty(left)
-            weighted = state.close(self.lambda_mult * v)
-            if run_compiled("mmr", rows, weighted, m, 1 - self.lambda_mult, tie, picks, of_picks) is not None:
-                state.picks += picks.tolist()
-                gains += of_picks.tolist()
+        rows = candidates.vectors
+        if not state.shown and not state.constraints:
+            picks, of_picks = np.empty(state.target, np.int64), np.empty(state.target)
+            if run_compiled("mmr", rows, v, self.lambda_mult, v_tie, tie, picks, of_picks) is not None:
+                return make_selection(candidates, picks.tolist(), of_picks.tolist())
+        gains: list[float] = []
+        m = np.full(len(v), -np.inf)
+        for j in state.shown:
+            np.maximum(m, rows.dot(rows[j]), out=m)
         while state.more():
-            w = state.close(self.lambda_mult * v - (1 - self.lambda_mult) * m)
-            i = lowest_of_best(w, tie)
-            gains.append(float(w[i]))
+            # With nothing picked or shown the pick is argmax v, whatever λ_d is.
+            is_first = not state.shown and not state.picks
+            w = state.close(v.copy() if is_first else self.lambda_mult * v - (1 - self.lambda_mult) * m)
+            i = lowest_of_best(w, v_tie if is_first else tie)
+            gains.append(float(self.lambda_mult * w[i] if is_first else w[i]))
             state.take(i, w)
             np.maximum(m, rows.dot(rows[i]), out=m)
         return make_selection(candidates, state.picks, gains)

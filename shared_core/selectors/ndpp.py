@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, as_finite, as_float64, check_ranges, quoted, read_only
+from .._validation import FloatArray, as_finite, as_float64, check_range, quoted, read_only
 from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
 from ..errors import InvalidParameterError, KernelError, warn
 from .greedy import GreedyState, lowest_of_best, run_compiled
@@ -112,33 +112,27 @@ class NDPP:
 
     kernel: Kernel | str | os.PathLike[str] | None = None
     relevance_mapping: Literal["linear", "exponential"] | None = None
-    temperature: float | Literal["auto"] | None = "auto"
+    temperature: float | Literal["auto"] = "auto"
     ridge: float | None = None
 
     capabilities: ClassVar[Capabilities] = Capabilities(quality=False, constraints=True)
 
     def __post_init__(self) -> None:
-        checked = check_ranges({"relevance_mapping": self.relevance_mapping, "ridge": self.ridge})
-        object.__setattr__(self, "ridge", checked["ridge"])
-        object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        if self.kernel is not None and not isinstance(self.kernel, Kernel):
-            raise InvalidParameterError(
-                f"kernel must be a LowRankKernel, a LinearKernel, the path of one, or None, got {quoted(self.kernel)}"
-            )
-        T = "auto" if self.temperature is None else self.temperature
+        for name in ("relevance_mapping", "ridge"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, check_range(name, value))
+        if self.kernel is not None:
+            object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        T = self.temperature
         if isinstance(T, str) and T == "auto":
-            object.__setattr__(self, "temperature", T)
             return
         if not as_finite(T) > 0:
             raise InvalidParameterError(f"temperature must be a finite number above 0, or 'auto', got {quoted(T)}")
         object.__setattr__(self, "temperature", float(T))
-        if self.relevance_mapping == "linear":
-            warn("temperature has no effect with relevance_mapping='linear'")
-        elif self.relevance_mapping is None and getattr(self.kernel, "temperature", None) is not None:
-            warn(
-                "temperature has no effect on the relevance that the kernel has learned; to use a temperature, give "
-                "relevance_mapping='exponential' too"
-            )
+        learned = self.relevance_mapping is None and getattr(self.kernel, "temperature", None) is not None
+        if self.relevance_mapping == "linear" or learned:
+            what = "the relevance that the kernel has learned" if learned else "relevance_mapping='linear'"
+            warn(f"temperature has no effect with {what}; relevance_mapping='exponential' uses it")
 
     # A gain may overflow to inf, because r² is a factor of it. A determinant that overflows is refused. The logarithm
     # of a ratio of 0 is -inf.
@@ -174,7 +168,7 @@ class NDPP:
 
     def _log_r2(self, candidates: Candidates) -> tuple[Matrix, Matrix]:
         """log r² and its tie tolerance. r itself would underflow where relevance or the temperature is low."""
-        exact, given = np.zeros(len(candidates)), candidates.relevance_given
+        exact, given = np.zeros(len(candidates.vectors)), candidates.relevance_given
         # log_relevance is not part of the Kernel protocol: a kernel with factors alone is valid.
         of_kernel = getattr(self.kernel, "log_relevance", None)
         if of_kernel is not None and self.relevance_mapping is None and not given:
@@ -213,13 +207,13 @@ def standard_relevance(candidates: Candidates) -> tuple[Matrix, Matrix]:
         z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
         return z, 0.0 * per_sigma
     z, per_sigma = standardise(cosines_with_queries(candidates), candidates.vectors.dtype)
-    return z.max(axis=0), per_sigma.max(axis=0)
+    return (z[0], per_sigma[0]) if len(z) == 1 else (z.max(axis=0), per_sigma.max(axis=0))
 
 
 def log_relevance(z: Matrix, per_sigma: Matrix, temperature: float) -> tuple[Matrix, Matrix]:
     """log r² for a relevance in standard deviations, the highest is 0; and its tie tolerance."""
     # A cosine has an absolute rounding error, which σ and the temperature divide.
-    return (z - z.max()) / temperature, 2 * FLOAT64_TIE * per_sigma / temperature
+    return (z - z.max()) / temperature, per_sigma * (2 * FLOAT64_TIE / temperature)
 
 
 class Factors(NamedTuple):

@@ -45,12 +45,6 @@ class Capabilities:
     constraints : bool
         Whether its picks keep to ``budget``, ``max_per_source``, ``drop_near_duplicates`` and ``shown``, as those of
         :func:`select_greedily` do.
-
-    Examples
-    --------
-    >>> from setselect import VRSD, Coverage
-    >>> VRSD().capabilities.relevance, Coverage().capabilities.words
-    (False, True)
     """
 
     relevance: bool = True
@@ -66,19 +60,12 @@ class Capabilities:
 _DEFAULT_CAPABILITIES = Capabilities()
 
 # What is refused if a selector lacks the capability, and what to do.
+_OTHERS = "use 'coverage', 'ndpp', 'mmr' or 'similarity', or leave"
 _REFUSED = {
-    "relevance": (
-        "cannot use a given relevance",
-        "use 'coverage', 'ndpp', 'mmr' or 'similarity' with it, or leave it out",
-    ),
-    "sub_questions": (
-        "cannot select for several queries",
-        "use 'coverage', 'ndpp', 'mmr' or 'similarity', or leave out the sub-questions",
-    ),
-    "constraints": (
-        "does not say that it keeps to budget, max_per_source, drop_near_duplicates and shown",
-        "leave them out, or let it pick with select_greedily and say Capabilities(constraints=True)",
-    ),
+    "relevance": f"cannot use a given relevance: {_OTHERS} it out",
+    "sub_questions": f"cannot select for several queries: {_OTHERS} out the sub-questions",
+    "constraints": "does not say that it keeps to budget, max_per_source, drop_near_duplicates and shown: leave them "
+    "out, or let it pick with select_greedily and say Capabilities(constraints=True)",
 }
 
 
@@ -91,8 +78,7 @@ def capabilities_of(selector: Selector) -> Capabilities:
 def check_capability(selector: Selector, capability: Literal["relevance", "sub_questions", "constraints"]) -> None:
     """Refuse what the selector cannot use."""
     if not getattr(capabilities_of(selector), capability):
-        fault, remedy = _REFUSED[capability]
-        raise InvalidParameterError(f"{quoted(selector)} {fault}: {remedy}")
+        raise InvalidParameterError(f"{quoted(selector)} {_REFUSED[capability]}")
 
 
 def check_usable(
@@ -120,25 +106,12 @@ class Selector(Protocol):
     ) -> Selection:
         """Select ``k`` candidates, or as many as fit into ``budget``, given those already ``shown``.
 
-        Parameters
-        ----------
-        candidates : Candidates
-            The n candidates of one query.
-        k : int, optional
-            The number of picks, 1..n. It may be left out if ``budget`` is given.
-        budget : float, optional
-            The sum of the candidates' costs that the set must not exceed.
-        shown : iterable of int
-            Rows of the candidates that the reader has seen already. They are not returned.
-
-        Returns
-        -------
-        Selection
+        The last three are the arguments of :func:`select`.
         """
         ...
 
 
-_REGISTRY: dict[str, type[Any]] = {}
+_REGISTRY: dict[str, Any] = {}
 
 _S = TypeVar("_S", bound=type[Any])
 
@@ -191,8 +164,12 @@ def selector_names() -> tuple[str, ...]:
 
 
 def selector_class(name: str) -> Any:
-    """The class of the selector of this name."""
-    return _REGISTRY[_known(name)]
+    """The class of the selector of this name; the error of an unknown one lists the known ones."""
+    if name not in _REGISTRY:
+        near = nearest_name(name, _REGISTRY)
+        hint = "; known" if near is None else f": did you mean {near!r}? Known"
+        raise InvalidParameterError(f"unknown selector {quoted(name)}{hint}: {', '.join(_REGISTRY)}")
+    return _REGISTRY[name]
 
 
 def selector_parameters(name: str) -> tuple[str, ...]:
@@ -204,36 +181,28 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     return _read_parameters(selector_class(name))
 
 
+@functools.cache
+def _read_parameters(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
+
+
 def make_selector(name: str, **parameters: Any) -> Selector:
     """The selector of this name with these parameters; the error of an unknown one lists what is allowed.
 
     >>> make_selector("mmr", lambda_mult=0.5)
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
-    if not parameters:
-        return _make_default(selector_class(name))
-    allowed = selector_parameters(name)
+    kind = selector_class(name)
+    allowed = _read_parameters(kind)
     unknown = [p for p in parameters if p not in allowed]
     if unknown:
-        owners = [quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other)]
+        owners = " or ".join(quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other))
         near = nearest_name(unknown[0], allowed)
         remedy = f": did you mean {near!r}?" if near else f"; allowed: {', '.join(allowed) or 'none'}"
         if owners:
-            remedy = f" (a parameter of {' and '.join(owners)}). Leave it out, or select with {' or '.join(owners)}"
+            remedy = f" (a parameter of {owners}). Leave it out, or select with {owners}"
         raise InvalidParameterError(f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{remedy}")
-    selector: Selector = _REGISTRY[name](**parameters)
-    return selector
-
-
-@functools.cache
-def _read_parameters(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
-
-
-@functools.cache
-def _make_default(kind: Any) -> Selector:
-    """A selector with the defaults; selectors are immutable."""
-    selector: Selector = kind()
+    selector: Selector = kind(**parameters)
     return selector
 
 
@@ -256,11 +225,3 @@ def check_selector(value: Any) -> None:
             f"selector must be one of {', '.join(_REGISTRY)} or an object with a method "
             f"select(candidates, k, *, budget, shown), got {quoted(value)}"
         )
-
-
-def _known(name: str) -> str:
-    if name not in _REGISTRY:
-        near = nearest_name(name, _REGISTRY)
-        hint = "; known" if near is None else f": did you mean {near!r}? Known"
-        raise InvalidParameterError(f"unknown selector {quoted(name)}{hint}: {', '.join(_REGISTRY)}")
-    return name

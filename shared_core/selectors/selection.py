@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,14 +36,11 @@ class Selection(ReadOnlyArrays):
         What each pick added to the selector's own objective: a factor for :class:`NDPP`, a summand for the others.
         0 for a pick that was filled in.
     relevance : float64, shape (k,)
-        Cosine of each pick with the query, or the relevance that was given. :func:`select`, batches and the adapters
-        report a given relevance as it was before scaling.
+        Cosine of each pick with the query, or the relevance that was given, before it was scaled.
     objective : float
-        Value of the set by the selector's own measure: the sum of the gains (for :class:`NDPP` their product). If
-        candidates were ``shown`` before, it is what the set adds to them.
+        The sum of the gains (for :class:`NDPP` their product).
     filled_from : int or None
         Position of the first pick that was filled in by relevance, because all further gains were 0.
-        None if no pick was filled in.
     referred_by : int64, shape (k,), or None
         The row of the earlier pick, or of the ``shown`` candidate, that refers to the pick and brought it a bonus; -1
         where there is none. None if there were no ``references``, or the selector does not use them.
@@ -52,12 +48,11 @@ class Selection(ReadOnlyArrays):
         The kind of that reference, as an index of ``REFERENCE_KINDS``; -1 where there is none. None if it is not known.
     serves : int64, shape (k,), or None
         With sub-questions: the row of the question that each pick serves best, by its cosine in standard deviations of
-        all candidates. Of equal questions it is the first. None without sub-questions.
+        all candidates. Of equal questions it is the first.
     shares : float64, shape (k, 3), or None
-        What three things have of each pick's worth, with sum 1: its relevance above that of the least relevant
-        candidate; the parts (words, sub-questions, values of ``cover``) that it covers and no earlier pick does; and
-        the bonus for what refers to it. 0 where it has none of the three. The loss by repetition does not count. None
-        if the selector is not :class:`Coverage`.
+        What three things have of each pick's worth with :class:`Coverage`, with sum 1, or 0 where it has none: its
+        relevance above that of the least relevant candidate; the parts (words, sub-questions, values of ``cover``) that
+        it covers and no earlier pick does; and the bonus for what refers to it.
     left_out : tuple of int
         The rows of candidates that were left out because another one has the same text, if copies are dropped.
     ended : bool
@@ -94,21 +89,6 @@ class Selection(ReadOnlyArrays):
         filled = "" if self.filled_from is None else f", filled_from={self.filled_from}"
         return f"Selection(k={len(self)}, indices=[{first}{more}], objective={self.objective:.4g}{filled})"
 
-    def _repr_html_(self) -> str:
-        """A table for notebooks: each pick, why it is there, and its gain where its worth has no shares."""
-        columns: dict[str, Iterable[Any]] = {"candidate": self.indices.tolist()}
-        if self.shares is None:
-            columns["gain"] = map("{:.4f}".format, self.gains)
-        columns["why"] = write_reasons(self, covers=newly_served(self))
-        rows = "".join(
-            f"<tr><th>{pick}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-            for pick, cells in enumerate(islice(zip(*columns.values(), strict=True), MAX_SHOWN), 1)
-        )
-        head = f"<tr>{''.join(f'<th>{name}</th>' for name in ('pick', *columns))}</tr>"
-        more = f" The first {MAX_SHOWN} are shown." if len(self) > MAX_SHOWN else ""
-        caption = f"<caption>{len(self)} picks, objective {self.objective:.4g}.{more}</caption>"
-        return f"<table>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table>"
-
 
 def make_selection(
     candidates: Candidates,
@@ -126,18 +106,12 @@ def make_selection(
     ----------
     candidates : Candidates
         What was selected from.
-    picks : list of k int
-        Rows of the candidates, in the order of the picks.
-    gains : list of k float
-        What each pick added to the objective.
+    picks, gains : list of k int, and list of k float
+        Rows of the candidates, in the order of the picks, and what each pick added to the objective.
     product : bool
         Whether the objective is the product of the gains; by default it is their sum.
-    filled_from : int >= 0, optional
-        Position of the first pick that was filled in by relevance.
-    referred_by : array-like of k int, optional
-        The row that refers to each pick; -1 for none.
-    shares : array-like, shape (k, 3), optional
-        What relevance, new parts, and references have of each pick's worth.
+    filled_from, referred_by, shares
+        The attributes of :class:`Selection`.
 
     Raises
     ------
@@ -156,21 +130,24 @@ def make_selection(
             f"picks must be rows of the {len(candidates)} candidates, with one gain for each, got picks "
             f"{quoted(picks)} and gains {quoted(gains)}"
         )
-    indices, values = np.array(picks, np.int64), np.array(gains, np.float64)
-    relevance = candidates.relevance.take(indices).astype(np.float64)
+    indices, values = read_only(np.array(picks, np.int64)), read_only(np.array(gains, np.float64))
+    relevance = read_only(candidates.relevance.take(indices).astype(np.float64))
     objective = float(math.prod(gains) if product else sum(gains))
-    indices.flags.writeable = values.flags.writeable = relevance.flags.writeable = False
     referring = kinds = serves = None
     if referred_by is not None:
-        referring = np.array(referred_by, np.int64)
-        referring.flags.writeable = False
+        referring = read_only(np.array(referred_by, np.int64))
         if candidates.references is not None and candidates.references.kinds is not None:
-            kinds = np.where(referring < 0, np.int8(-1), candidates.references.kinds[referring, indices])
-            kinds.flags.writeable = False
+            kinds = read_only(np.where(referring < 0, np.int8(-1), candidates.references.kinds[referring, indices]))
     if len(candidates.questions) > 1:
         serves = read_only(best_question(candidates)[indices])
     portions = None if shares is None else read_only(np.array(shares, np.float64))
-    return Selection(indices, values, relevance, objective, filled_from, referring, kinds, serves, portions)
+    made = object.__new__(Selection)
+    # A frozen dataclass sets its fields one by one, which takes 3 µs.
+    made.__dict__.update(
+        indices=indices, gains=values, relevance=relevance, objective=objective, filled_from=filled_from,
+        referred_by=referring, reference_kinds=kinds, serves=serves, shares=portions, left_out=(), ended=False,
+    )  # fmt: skip
+    return made
 
 
 def best_question(candidates: Candidates) -> NDArray[np.int64]:
@@ -239,24 +216,16 @@ def at_rows(selection: Selection, rows: NDArray[np.int64]) -> Selection:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Selections(ReadOnlyArrays):
-    """The selections of Q queries, read-only.
+    """The selections of Q queries, read-only: one for each query, and their picks as arrays.
 
     Attributes
     ----------
     indices : int64, shape (Q, k)
-        The rows of the picks of each query, in the order of the picks.
     gains, relevance : float64, shape (Q, k)
-        What each pick added to the objective, and its relevance for the query.
     objective : float64, shape (Q,)
-        What the selector maximised, for each query.
-    filled_from : int64, shape (Q,)
-        As in :class:`Selection`, with -1 for None.
-    referred_by : int64, reference_kinds : int8, shape (Q, k), or None
         As in :class:`Selection`.
-    serves : int64, shape (Q, k), or None
-        As in :class:`Selection`, with 0 for a question without sub-questions. None if no question has any.
-    shares : float64, shape (Q, k, 3), or None
-        As in :class:`Selection`.
+    members : tuple of Q Selection
+        ``many[i]`` is ``many.members[i]``.
 
     Examples
     --------
@@ -272,42 +241,21 @@ class Selections(ReadOnlyArrays):
     gains: NDArray[np.float64]
     relevance: NDArray[np.float64]
     objective: NDArray[np.float64]
-    filled_from: NDArray[np.int64]
-    referred_by: NDArray[np.int64] | None = None
-    reference_kinds: NDArray[np.int8] | None = None
-    serves: NDArray[np.int64] | None = None
-    shares: NDArray[np.float64] | None = None
+    members: tuple[Selection, ...]
 
     def __len__(self) -> int:
-        return len(self.indices)
+        return len(self.members)
 
     def __repr__(self) -> str:
         queries, k = self.indices.shape
         return f"Selections(queries={queries}, k={k}, mean objective={self.objective.mean():.4g})"
 
     def __getitem__(self, query: int) -> Selection:
-        filled_from = int(self.filled_from[query])
-        return Selection(
-            self.indices[query],
-            self.gains[query],
-            self.relevance[query],
-            float(self.objective[query]),
-            None if filled_from < 0 else filled_from,
-            None if self.referred_by is None else self.referred_by[query],
-            None if self.reference_kinds is None else self.reference_kinds[query],
-            None if self.serves is None else self.serves[query],
-            None if self.shares is None else self.shares[query],
-        )
+        return self.members[query]
 
 
 def join_selections(selections: Sequence[Selection]) -> Selections:
     """The selections of one or more queries, which all have k picks."""
-    names = [field.name for field in dataclasses.fields(Selections)]
-    columns: dict[str, Any] = {name: [getattr(one, name) for one in selections] for name in names}
-    columns["filled_from"] = [-1 if place is None else place for place in columns["filled_from"]]
-    # A question without sub-questions serves itself.
-    several = any(serves is not None for serves in columns["serves"])
-    alone = np.zeros(len(selections[0]), np.int64) if several else None
-    columns["serves"] = [alone if serves is None else serves for serves in columns["serves"]]
-    arrays: Any = {name: None if column[0] is None else read_only(np.array(column)) for name, column in columns.items()}
-    return Selections(**arrays)
+    names = ("indices", "gains", "relevance", "objective")
+    columns: Any = {name: read_only(np.array([getattr(one, name) for one in selections])) for name in names}
+    return Selections(**columns, members=tuple(selections))

@@ -70,11 +70,6 @@ def load_model(name: str = DEFAULT_MODEL) -> SentenceModel:
     return SentenceModel(name, fingerprint, model)
 
 
-def fingerprint(name: str) -> str:
-    """The fingerprint that :func:`load_model` gives, without loading the model."""
-    return _locate(name)[1]
-
-
 def _locate(name: str) -> tuple[str, str]:
     """The path or hub name to load a model from, and its fingerprint."""
     if name.removeprefix("sentence-transformers/") == DEFAULT_MODEL and find_spec(_PACKAGED) is not None:

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import VectorSourceError, check_query_length
-
-Label = TypeVar("Label")
-# FAISS knows labels, and the frameworks map labels to ids. Inverting such a map takes longer than a search. So each
-# inverted map is kept, with the number of its labels.
-_LABELS: WeakKeyDictionary[Any, tuple[int, dict[str, Any]]] = WeakKeyDictionary()
 
 
 def search_with_vectors(
@@ -63,26 +56,6 @@ def vectors_by_label(index: Any, labels: ArrayLike) -> NDArray[np.float32]:
     except RuntimeError as error:
         raise _no_vectors(index) from error
     return vectors
-
-
-def labels_by_id(
-    owner: Any, names: dict[Label, str], ids: Sequence[str], is_new: Callable[[str], bool] = lambda name: False
-) -> list[Label | None]:
-    """The label of each id in ``names``, a map from labels to ids; None for an unknown id.
-
-    The inverted map is kept while ``owner`` lives. ``is_new(id)``: whether an id without a label was added since.
-    """
-    number, labels = _LABELS.get(owner, (-1, {}))
-    found = [labels.get(name) for name in ids]
-    if number != len(names) or any(
-        is_new(name) if label is None else names.get(label) != name for name, label in zip(ids, found, strict=True)
-    ):
-        # A copy: another thread may add documents.
-        names = names.copy()
-        labels = {name: label for label, name in names.items()}
-        _LABELS[owner] = len(names), labels
-        found = [labels.get(name) for name in ids]
-    return found
 
 
 def _inside(index: Any) -> Any:

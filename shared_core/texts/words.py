@@ -103,23 +103,6 @@ class Text:
     def _spaced(self) -> str:
         return space_words(self.plain)
 
-    @cached_property
-    def _parts(self) -> list[str]:
-        """The words, with the parts of an identifier in its place."""
-        return [part for word in self.written for part in split_identifier(word) or (fold(word),)]
-
-    def has_phrase(self, phrase: Text) -> bool:
-        """Whether the words of ``phrase`` stand in the text one after the other, or the parts of these words do."""
-        # A single character of a script that is split into pairs.
-        if phrase.words == phrase.characters:
-            return bool(phrase.words) and phrase.words[0] in self.characters
-        accented = group_accented(self.accented)
-        meant = {form: word for word in phrase.terms for form in list_spellings(word, accented)}
-        return any(
-            f" {' '.join(sought)} " in f" {' '.join([meant.get(word, word) for word in words])} "
-            for words, sought in ((self.words, phrase.words), (self._parts, phrase._parts))
-        )
-
 
 # The same texts come back with the next question. What is kept of one takes about twenty times its length in bytes.
 _read, LONGEST_KEPT = lru_cache(maxsize=2**9)(Text), 10_000

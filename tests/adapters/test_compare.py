@@ -1,8 +1,7 @@
 """What ``compare`` picks for a setting is what each class of both adapters returns with this setting, in order.
 
 The first cases are random: texts that refer to each other, their copies, metadata (titles, links and words that
-LlamaIndex embeds with the text), sub-questions, the scores of a reranker, sources and costs; and every setting that
-``compare`` has.
+LlamaIndex embeds with the text), sources and costs; and every setting that ``compare`` has.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import OF_ADAPTERS
 from shared_core.facts import read_facts
 from shared_core.retrieval import extra as word_search
-from shared_core.selection.route import share_fetch_k
 from shared_core.texts import Texts
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
@@ -47,12 +45,7 @@ from tests.embedding import DIMENSION, TOPICS, TRAITS, embed
 CASES = range(18, 31)
 SETTINGS = 6
 NAMES = ["Ada Lovelace", "Red Harbour", "Old Mountain", "Violin School", "Grand Hotel", "Bread Street", "Silver River"]
-# The questions, and the sub-questions of each.
-QUESTIONS: dict[str, tuple[str, ...]] = {
-    "hidden northern harbour engine": (),
-    "loud violin and old bread": ("red mountain",),
-    "northern river engine": ("hidden bread", "loud harbour violin"),
-}
+QUESTIONS = ("hidden northern harbour engine", "loud violin and old bread", "northern river engine")
 
 COMPARE: dict[str, Callable[..., Comparison]] = {"LangChain": compare_store, "LlamaIndex": compare_index}
 
@@ -60,7 +53,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:nothing fits into budget")
 
 
 class Case(NamedTuple):
-    """A corpus, queries with the scores of a reranker, and settings: the arguments of ``named``."""
+    """A corpus, queries, and settings: the arguments of ``named``."""
 
     rows: list[Row]
     queries: list[Query]
@@ -83,16 +76,14 @@ def draw_case(seed: int) -> Case:
     rng = np.random.default_rng(seed)
     rows = _draw_rows(rng)
     searches_all = rng.random() < 0.5
-    scores = {row.id: float(score) for row, score in zip(rows, rng.normal(size=len(rows)), strict=True)}
-    queries = [Query(text, text, sub_questions=parts, scores=scores) for text, parts in QUESTIONS.items()]
+    queries = [Query(text, text) for text in QUESTIONS]
     settings = [{"name": "similarity"}, *(_draw_setting(rng, limited=searches_all) for _ in range(SETTINGS))]
     # Another generator, so that the cases are the same with and without it.
     words = np.random.default_rng([seed, 1])
     for setting in settings[1:]:
         if words.random() < 0.4:
             setting["keyword_search"] = True
-    # The questions share it.
-    fetch_k = 3 * len(rows) + 1 if searches_all else int(rng.integers(18, len(rows)))
+    fetch_k = len(rows) + 1 if searches_all else int(rng.integers(18, len(rows)))
     return Case(rows, queries, settings, int(rng.integers(2, 6)), fetch_k, bool(rng.random() < 0.8))
 
 
@@ -145,12 +136,9 @@ def _draw_setting(rng: np.random.Generator, *, limited: bool) -> dict[str, Any]:
         "mmr": {"lambda_mult": [0.3, 0.8]},
     }
     setting = {"name": name, **draw(0.7, **own.get(name, {}))}
-    if name != "vrsd":
-        setting |= draw(0.3, relevance=["scores"])
     if limited:
-        lowest = [-0.5, 0.5] if "relevance" in setting else [0.1, 0.3]
         setting |= draw(0.25, max_per_source=[1, 2], drop_near_duplicates=[0.5, 0.9], budget=[9.0, 20.0, 40.0])
-        setting |= draw(0.25, score_threshold=lowest)
+        setting |= draw(0.25, score_threshold=[0.1, 0.3])
         if rng.random() < 0.25:
             setting |= {"min_gain": [0.3, 0.7][rng.integers(2)], **draw(0.5, min_k=[2])}
     return setting
@@ -162,7 +150,7 @@ def compared(adapter: str, seed: int) -> Comparison:
     case = draw_case(seed)
     if adapter == "texts":
         documents = [_as_document(row) for row in case.rows]
-        asked = [embed(text) for query in case.queries for text in (query.text, *query.sub_questions)]
+        asked = [embed(query.text) for query in case.queries]
         return compare(documents, case.queries, ([row.vector for row in case.rows], asked), **case.options)
     return COMPARE[adapter](opened(adapter, seed), case.queries, **case.options)
 
@@ -196,9 +184,7 @@ def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any])
     with_words = given.get("keyword_search", False)
     if not subject.searches:
         given.pop("keyword_search", None)
-    given |= {"k": case.k, "drop_duplicates": case.drop_duplicates, "queries": [*query.sub_questions]}
-    if "relevance" in given:
-        given["relevance"] = query.scores
+    given |= {"k": case.k, "drop_duplicates": case.drop_duplicates}
     if "max_per_source" in given:
         given["source"] = "source"
     if "budget" in given:
@@ -211,16 +197,13 @@ def returned(subject: Subject, seed: int, query: Query, setting: dict[str, Any])
 
 
 def _found(subject: Subject, seed: int, query: Query, with_words: bool) -> list[Row]:
-    """What a search for the question and each sub-question finds, and a search by words too."""
+    """What a search for the question finds, and a search by words too."""
     case = draw_case(seed)
-    texts = [query.text, *query.sub_questions]
-    share = share_fetch_k(case.fetch_k, case.k, len(texts))
     vectors = np.array([row.vector for row in case.rows])
-    searches = [np.argsort(-(vectors @ embed(text)), kind="stable")[:share] for text in texts]
+    searches = [np.argsort(-(vectors @ embed(query.text)), kind="stable")[: case.fetch_k]]
     if with_words:
-        each = 25 if len(texts) == 1 else share_fetch_k(25, case.k, len(texts))
         index = _word_index(isinstance(subject.item(case.rows[0]), NodeWithScore), seed)
-        searches += [index.best_rows(text, each)[0] for text in texts]
+        searches.append(index.best_rows(query.text, 25)[0])
     return [case.rows[row] for row in dict.fromkeys(np.concatenate(searches).tolist())]
 
 
@@ -238,13 +221,6 @@ def by_text(case: Case, ids: Sequence[str]) -> list[str]:
     return [texts[name] for name in ids] if case.drop_duplicates else [*ids]
 
 
-def label_of(setting: dict[str, Any], query: Query) -> str:
-    """The label under which a comparison selects by a setting for a question and its sub-questions."""
-    label = named(**setting)[0].label
-    # Plain similarity gets the question alone.
-    return "highest cosine" if label == "similarity" and query.sub_questions else label
-
-
 @over(SUBJECTS)
 @pytest.mark.parametrize("seed", CASES)
 def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None:
@@ -252,15 +228,13 @@ def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None
     comparison = compared(subject.name.partition("'")[0], seed)
     for query in case.queries:
         for setting in case.settings:
-            # VRSD takes one question. Examples name each other only if a setting says so.
-            if setting["name"] == "vrsd" and query.sub_questions:
-                continue
+            # Examples name each other only if a setting says so.
             if setting["name"] == "coverage" and setting.get("reference_weight", 1) == 1 and subject in EXAMPLES:
                 continue
             # A reranker has no index of words, by which they weigh.
             if setting.get("keyword_search") and not subject.searches:
                 continue
-            ids, expected = returned(subject, seed, query, setting), picks(comparison, query, label_of(setting, query))
+            ids, expected = returned(subject, seed, query, setting), picks(comparison, query, named(**setting)[0].label)
             assert by_text(case, ids) == by_text(case, expected), (query.text, setting)
 
 
@@ -268,7 +242,7 @@ def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None
 def test_texts_and_vectors_are_compared_as_a_store_is(seed: int) -> None:
     case, of_texts, of_store = draw_case(seed), compared("texts", seed), compared("LangChain", seed)
     for query in case.queries:
-        for label in (label_of(setting, query) for setting in case.settings):
+        for label in (named(**setting)[0].label for setting in case.settings):
             expected = picks(of_store, query, label)
             assert by_text(case, picks(of_texts, query, label)) == by_text(case, expected), (query.text, label)
 
@@ -286,12 +260,12 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
         {"text": QUERY, "gold": ["doc-5", "doc-3"]},
         {"text": "old bread", "gold": ["doc-2"]},
         {"text": "loud violin river"},
-        {"text": "old engine", "sub_questions": ["hidden northern harbour", "red bread"], "gold": ["doc-2"]},
+        {"text": "old engine", "gold": ["doc-2"]},
     ]
     store, sizes = subject.corpus(), {"k": 4, "fetch_k": 20}
     subject.model(store).counts()
     found = compare_over(subject, store, queries, model="words", title="A store", **sizes)
-    assert subject.model(store).counts()[:2] == (6, 0), "each question is embedded once, and no text"
+    assert subject.model(store).counts()[:2] == (4, 0), "each question is embedded once, and no text"
     documents = [{"id": row.id, "text": row.text} for row in ROWS]
     expected = compare(documents, queries, lambda texts: [embed(text) for text in texts], **sizes)
     assert [[(c.id, c.beyond) for c in view.candidates] for view in found.queries] == [
@@ -306,17 +280,17 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
 
 
 @over(RETRIEVERS)
-def test_the_filter_of_a_store_is_used_and_labels_come_from_the_metadata(subject: Subject) -> None:
-    rows = [row._replace(metadata={"subtopics": [row.metadata["topic"]], "odd": i % 2}) for i, row in enumerate(ROWS)]
+def test_the_filter_of_a_store_is_used(subject: Subject) -> None:
+    rows = [row._replace(metadata={"odd": i % 2}) for i, row in enumerate(ROWS)]
     options: dict[str, Any] = {"search_kwargs": {"filter": lambda document: not document.metadata["odd"]}}
     if subject.framework == "LlamaIndex":
         options = {"filters": MetadataFilters(filters=[MetadataFilter(key="odd", value=0)])}
-    queries = [{"text": "river harbour", "subtopics": ["river", "harbour"]}]
+    queries = [{"text": "river harbour", "subtopics": {"even": [row.id for row in ROWS[::2]], "odd": ["doc-1"]}}]
     found = compare_over(subject, subject.open(rows, subject.kinds[0]), queries, fetch_k=20, **options)
     ids = [int(candidate.id.removeprefix("doc-")) for candidate in found.queries[0].candidates]
     assert len(ids) == 20
     assert not any(number % 2 for number in ids)
-    # Documents about harbours have odd numbers, so no candidate covers them, which counts as a miss.
+    # What the filter leaves out counts as a miss.
     assert {value.mean for (_, key), value in found.values.items() if key == "subtopic_recall"} == {0.5}
 
 

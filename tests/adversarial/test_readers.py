@@ -21,19 +21,19 @@ from tests.adversarial.conftest import Cases, change_values, damage, run_program
 from tests.embedding import embed
 
 JSON_LINES = b"""\
-{"id": "a", "text": "The river carries water.", "subtopics": ["river", "water"]}
+{"id": "a", "text": "The river carries water.", "subtopics": {"river": ["a", "b"]}}
 {"id": "b", "text": "Bread is baked from flour.", "gold": ["a", "b"]}
-{"id": "c", "question": "A violin has strings?", "answers": ["strings"], "subtopics": {"x": ["a"], "y": []}}
+{"id": "c", "question": "A violin has strings?", "subtopics": {"x": ["a"], "y": []}}
 
 {"id": 4, "text": "\\u00c4 caf\\u00e9", "question": "Q?", "answer": "4", "gold": [4]}
 """
 TABLE = b"""\
-id,text,subtopics,gold,answers
-a,The river carries water.,river;water,a;b,water
+id,text,subtopics,gold
+a,The river carries water.,river;water,a;b
 b,"Bread, baked
-from ""flour"".","[""bread"", ""x;y""]",b,
+from ""flour"".","[""bread"", ""x;y""]",b
 
-,No id.,,,
+,No id.,,
 """
 TEXTS = "The river carries water.\n\n  Bread is baked.  \r\nÄ café 😀\n".encode()
 ORIGINALS = {"jsonl": JSON_LINES, "csv": TABLE, "tsv": TABLE.replace(b",", b"\t"), "txt": TEXTS}
@@ -42,10 +42,7 @@ JUDGEMENTS = {
     "diversity": b"b 1 a 1\nb 2 a 1\nb 2 c 0\n1 0 b 2\nc 1 a 1\n",
 }
 _DOCUMENT = '{"id": "%s", "text": "It holds %s.", "title": "%s", "subtopics": ["x"], "source": "s", "cost": 3}\n'
-_QUERY = (
-    '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "answers": ["holds"], "subtopics": {"x": ["a", "b"]}, '
-    '"scores": {"a": 0.5, "b": 0.1, "c": 2, "d": 1}}\n'
-)
+_QUERY = '{"id": "%s", "text": "What holds %s?", "gold": ["%s"], "subtopics": {"x": ["a", "b"]}}\n'
 COMPARED = {
     name: "".join(line % (id, id, id) for id in "abcd").encode()
     for name, line in (("documents", _DOCUMENT), ("queries", _QUERY))

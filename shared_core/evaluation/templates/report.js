@@ -27,7 +27,7 @@
     select.value = data.start[slot] ?? "";
   });
 
-  // The parts of the query (its subtopics or answers) that a candidate covers, or a setting.
+  // The parts of the query (its subtopics) that a candidate covers, or a setting.
   const covers = (query, index) => query.candidates[index].parts;
   const covered = (query, one) => [...new Set(one.picks.flatMap((index) => covers(query, index)))];
   // Whether a candidate is right, and a setting lacks it: a part that no pick of the setting covers, or else a gold document.
@@ -38,7 +38,7 @@
     .map((part) => (words.includes(part.toLowerCase()) ? make("mark", "", part) : part));
 
   function pick(query, one, rank, index, all) {
-    const { id, text, cosine, serves, beyond } = query.candidates[index];
+    const { id, text, cosine, beyond } = query.candidates[index];
     const others = all.filter((other) => other !== one), also = others.filter((other) => other.picks.includes(index));
     const tags = [];
     const tag = (classes, words) => tags.push(make("span", classes, words));
@@ -49,7 +49,6 @@
     if (without.length) tag("lost", `left out by ${without.map((other) => label(other.setting)).join(", ")}`);
     if (others.some((other) => other.setting === 0 && lacks(query, index, other))) tag("won", "missed by similarity");
     if (beyond) tag("beyond", "not among the nearest");
-    if (serves !== null) tag("", serves ? `for sub-question ${serves}` : "for the question");
     const reason = query.reasons[one.setting]?.[rank];
     const excerpt = make("p", "excerpt", ...marked(cut(text, SHORT), query.words));
     const item = make("li", also.length < others.length ? "pick apart" : "pick",
@@ -76,7 +75,6 @@
     const query = data.queries[Number(querySelect.value)];
     const all = slots.filter((select) => select.value !== "").map((select) => ({ setting: Number(select.value), picks: query.picks[select.value] ?? [] }));
     byId("query-text").textContent = query.text;
-    byId("sub-questions").replaceChildren(...query.sub_questions.map((text) => make("li", "", text)));
     byId("summary").textContent = summary(query, all);
     byId("columns").replaceChildren(...all.map((one) => make("section", "column", make("h3", "", label(one.setting)),
       make("ol", "", ...one.picks.map((index, rank) => pick(query, one, rank, index, all))))));

@@ -3,7 +3,8 @@
 import os
 from typing import Any
 
-from ...errors import KernelError
+from ..._validation import quoted
+from ...errors import InvalidParameterError, KernelError
 from .base import Kernel
 from .linear import LinearKernel
 from .low_rank import LowRankKernel
@@ -11,9 +12,13 @@ from .low_rank import LowRankKernel
 __all__ = ["Kernel", "LinearKernel", "LowRankKernel"]
 
 
-def as_kernel(given: Any) -> Any:
-    """The kernel of a file if ``given`` is its path; anything else as it is."""
+def as_kernel(given: Any) -> Kernel:
+    """A kernel, or that of a file, whose path is given."""
     if not isinstance(given, (str, os.PathLike)):
+        if not isinstance(given, Kernel):
+            raise InvalidParameterError(
+                f"kernel must be a LowRankKernel, a LinearKernel, the path of one, or None, got {quoted(given)}"
+            )
         return given
     try:
         return LinearKernel.load(given)

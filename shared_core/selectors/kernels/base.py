@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -19,7 +18,7 @@ Matrix = NDArray[np.float64]
 
 # The file of a kernel is safetensors, never pickle, with these in its metadata.
 FORMAT = "setselect-kernel"
-FORMAT_VERSION = 1
+FORMAT_VERSION = "1"
 # The logarithms of relevance stay above this, so that sums of some of them are finite.
 _LEAST_LOG = -1e300
 
@@ -83,14 +82,8 @@ class LearnedKernel(ReadOnlyArrays):
         arrays = dict(zip(self._names, map(np.ascontiguousarray, self._arrays()), strict=True))
         if self.W_R is not None:
             arrays["W_R"] = np.ascontiguousarray(self.W_R)
-        metadata = {"format": FORMAT, "version": str(FORMAT_VERSION), "kind": self._kind, **self._metadata()}
-        made = _safetensors().numpy.save(arrays, metadata=metadata)
-        # safetensors orders its header at random. Here it is sorted, so that a kernel always gives the same file.
-        size = int.from_bytes(made[:8], "little")
-        header = json.dumps(json.loads(made[8 : 8 + size]), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        padded = header.encode()
-        padded = padded.ljust(-(-len(padded) // 8) * 8)
-        write_atomically(path, len(padded).to_bytes(8, "little") + padded + made[8 + size :])
+        metadata = {"format": FORMAT, "version": FORMAT_VERSION, "kind": self._kind, **self._metadata()}
+        write_atomically(path, _safetensors().numpy.save(arrays, metadata=metadata))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -234,12 +227,7 @@ def _safetensors() -> Any:
 def _check_metadata(kind: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
         raise KernelError("a safetensors file, but not a setselect kernel")
-    version = metadata.get("version", "")
-    if version not in map(str, range(1, FORMAT_VERSION + 1)):
-        raise KernelError(
-            f"this setselect reads format versions up to {FORMAT_VERSION}, not {quoted(version)}: upgrade it"
-        )
-    if metadata.get("kind") != kind:
-        raise KernelError(
-            f"holds a {quoted(metadata.get('kind'))} kernel, not a {kind!r} one: load it with its own class"
-        )
+    if (version := metadata.get("version", "")) != FORMAT_VERSION:
+        raise KernelError(f"this setselect reads format version {FORMAT_VERSION}, not {quoted(version)}: upgrade it")
+    if (other := metadata.get("kind")) != kind:
+        raise KernelError(f"holds a {quoted(other)} kernel, not a {kind!r} one: load it with its own class")

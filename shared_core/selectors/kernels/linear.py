@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._validation import as_numeric
 from ...candidates import Candidates
 from ...errors import KernelError
 from .base import LearnedKernel, Matrix
-from .low_rank import LowRankKernel
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,16 +27,13 @@ class LinearKernel(LearnedKernel):
         Linear map of the vectors to B. Needs ``C``.
     C : array-like, shape (K', K'), optional
         Skew-symmetric: C = −Cᵀ.
-    W_R : array-like, shape (d, r), optional
-        Linear map of the vectors for the learned relevance, see :meth:`log_relevance`. Needs a temperature.
-    temperature : float > 0, optional
-        Temperature of the learned relevance. Without it the kernel has none.
+    W_R, temperature
+        As in :class:`LowRankKernel`.
 
     Raises
     ------
     KernelError
-        Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, the temperature is 0 or negative, or W_R
-        comes without a temperature. In a selection: the candidates' vectors are not of length d.
+        As in :class:`LowRankKernel`. In a selection: the candidates' vectors are not of length d.
 
     Examples
     --------
@@ -78,16 +72,3 @@ class LinearKernel(LearnedKernel):
             )
         E = candidates.vectors.astype(np.float64, copy=False)
         return E.dot(W_V), E.dot(W_B), C
-
-    def to_low_rank(self, vectors: ArrayLike, ids: Iterable[Hashable] | None = None) -> LowRankKernel:
-        """The rows of V and B of known items, computed once: a :class:`LowRankKernel` that looks them up by id.
-
-        It selects what this kernel selects, and holds 8·(K + K') bytes for each item. ``vectors`` are the embeddings of
-        M items, of any length, and ``ids`` their names, as the candidates will have them (default: 0..M-1).
-
-        >>> LinearKernel(np.eye(2)).to_low_rank([[2.0, 0.0], [0.0, 1.0]], ids=["a", "b"])
-        LowRankKernel(M=2, K=2, K'=0)
-        """
-        rows = as_numeric(vectors, "vectors")
-        V, B, C = self.factors(Candidates(np.ones(rows.shape[-1:]), rows))
-        return LowRankKernel(V, B, C, ids=ids, W_R=self.W_R, temperature=self.temperature)

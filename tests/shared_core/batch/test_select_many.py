@@ -39,13 +39,11 @@ def assert_same_as_single_calls(many: Selections, each: list[dict[str, Any]], k:
         expected = select(k=k, selector=selector, **arguments)
         assert found.indices.tolist() == expected.indices.tolist()
         assert found.filled_from == expected.filled_from
-        for name in ("gains", "relevance", "objective", "shares", "referred_by", "reference_kinds"):
+        for name in ("gains", "relevance", "objective", "serves", "shares", "referred_by", "reference_kinds"):
             one, other = getattr(found, name), getattr(expected, name)
             assert (one is None) == (other is None), name
             if one is not None:
                 np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12, err_msg=name)
-        if many.serves is not None:
-            assert found.serves.tolist() == ([0] * k if expected.serves is None else expected.serves.tolist())
 
 
 # --- each query gets the selection of a single call -----------------------------------------------
@@ -65,7 +63,7 @@ def test_each_query_gets_the_selection_of_a_single_call(pair: Pair, shared: bool
     own = [vectors] * 70 if shared else vectors
     each = [{"query": query, "vectors": rows} for query, rows in zip(queries, own, strict=True)]
     assert_same_as_single_calls(many, each, 7, pair.selector)
-    for array in (many.indices, many.gains, many.relevance, many.objective, many.filled_from):
+    for array in (many.indices, many.gains, many.relevance, many.objective):
         assert not array.flags.writeable
     assert np.array_equal(vectors, before)
     assert vectors.flags.writeable
@@ -132,15 +130,14 @@ def test_what_is_known_of_each_query_and_its_candidates(make: Any, shared: bool,
     columns = {"queries": queries, "vectors": vectors, "k": 5, "workers": workers} | columns
     many = select_many(**columns)
     single = [{"query": queries[i], "vectors": vectors if shared else vectors[i], **own} for i, own in enumerate(each)]
-    found = [select(k=5, **one) for one in single]
-    assert [one.indices.tolist() for one in found] == many.indices.tolist()
-    np.testing.assert_allclose(many.shares, [one.shares for one in found], atol=1e-9)
+    for one, arguments in zip(many.members, single, strict=True):
+        found = select(k=5, **arguments)
+        assert one.indices.tolist() == found.indices.tolist()
+        assert (one.serves is None) == (found.serves is None)
+        np.testing.assert_allclose(one.shares, found.shares, atol=1e-9)  # type: ignore[arg-type]
     if make is references:
-        assert (many.referred_by >= 0).any()  # type: ignore[operator]
+        assert any((one.referred_by >= 0).any() for one in many.members)  # type: ignore[operator]
     if make is sub_questions:
-        serves = [[0] * 5 if one.serves is None else one.serves.tolist() for one in found]
-        assert many.serves is not None
-        assert many.serves.tolist() == serves
         with pytest.raises(InvalidParameterError, match="query 1: VRSD"):
             select_many(**columns | {"selector": "vrsd"})
 

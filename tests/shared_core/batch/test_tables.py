@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,6 @@ from shared_core import (
     VectorSourceError,
     select,
 )
-from shared_core.batch import tables
-from shared_core.batch.parquet import read_vectors_by_id
 from shared_core.batch.tables import TableSelector, select_dataset
 from tests.shared_core.batch.corpus import (
     FETCH_K,
@@ -79,10 +76,8 @@ def test_every_row_is_written_once_in_order_with_the_picks_of_brute_force(
     block_rows: int, parts: int, index: Path, files: Path, tmp_path: Path
 ) -> None:
     done = select_dataset(files, index, out=tmp_path / "sets", block_rows=block_rows, **SETTINGS)
-    assert (done.rows, done.errors, done.parts, done.resumed) == (Q, 0, parts, 0)
-    assert sorted(f.name for f in (tmp_path / "sets").iterdir()) == [
-        "_settings.json", *(f"part-{i:05d}.parquet" for i in range(parts))
-    ]  # fmt: skip
+    assert (done.rows, done.errors, done.parts) == (Q, 0, parts)
+    assert sorted(f.name for f in (tmp_path / "sets").iterdir()) == [f"part-{i:05d}.parquet" for i in range(parts)]
     written = pq.read_table(tmp_path / "sets")
     assert written.column_names == ["id", "ids", "gains", "relevance", "error"]
     rows = written.to_pylist()
@@ -94,47 +89,36 @@ def test_every_row_is_written_once_in_order_with_the_picks_of_brute_force(
         np.testing.assert_allclose(row["relevance"], expected.relevance[list(expected.picks)], atol=1e-5)
 
 
-def test_files_are_read_in_order_and_rows_are_numbered_over_all_of_them(index: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "queries"
-    folder.mkdir()
-    for i, start in enumerate(range(0, Q, 100)):
-        pq.write_table(table().slice(start, 100).drop_columns("id"), folder / f"{i}.parquet", row_group_size=30)
-    (folder / "_leftover.parquet").write_text("no Parquet")
-    select_dataset(folder, index, out=tmp_path / "sets", block_rows=33, id_column=None, **SETTINGS)
-    written = pq.read_table(tmp_path / "sets")
-    assert written["row"].to_pylist() == list(range(Q))
-    assert written["ids"].to_pylist() == brute_force()
-
-
 def test_a_stopped_run_resumes_and_other_settings_than_those_of_the_folder_are_named(
     index: Path, files: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "sets"
     select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
     whole = pq.read_table(out)
-    (out / "part-00000.parquet").unlink()
+    (out / "part-00004.parquet").unlink()
     (out / "part-00001.parquet").write_bytes((out / "part-00001.parquet").read_bytes()[:300])
     (out / "part-00003.parquet").write_bytes(b"")
     kept = (out / "part-00002.parquet").stat().st_mtime_ns
     # A file with the same content under another name counts as the same.
     files = files.rename(tmp_path / "moved.parquet")
-    assert select_dataset(files, index, out=out, block_rows=50, **SETTINGS).resumed == 2
+    select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
     assert (out / "part-00002.parquet").stat().st_mtime_ns == kept
     assert pq.read_table(out) == whole
     for differs, change in {
         "k: 4 there, 3 now": {"k": 3},
         "block_rows: 50 there, 60 now": {"block_rows": 60},
-        r"selector: 'MMR\(lambda_mult=0\.5.* there, 'MMR\(lambda_mult=0\.25": {"selector": MMR(0.25)},
+        r"selector: MMR\(lambda_mult=0\.5.* there, MMR\(lambda_mult=0\.25": {"selector": MMR(0.25)},
     }.items():
         with pytest.raises(InvalidParameterError, match=differs):
             select_dataset(files, index, out=out, **{"block_rows": 50, **SETTINGS, **change})
     content = bytearray(index.read_bytes())
     content[len(content) // 2] ^= 1
     index.write_bytes(content)
-    with pytest.raises(InvalidParameterError, match=r"index: .*bytes, sha256"):
+    with pytest.raises(InvalidParameterError, match=r"index: .*sha256"):
         select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
-    (out / "_settings.json").write_bytes(b'{"version')
-    with pytest.raises(InvalidParameterError, match=r"_settings\.json is missing or damaged"):
+    # A file of somebody else under the name of a part is not overwritten.
+    pq.write_table(table(), out / "part-00000.parquet")
+    with pytest.raises(InvalidParameterError, match="k: None there, 4 now"):
         select_dataset(files, index, out=out, block_rows=50, **SETTINGS)
 
 
@@ -158,7 +142,7 @@ def test_a_damaged_file_is_named_with_the_rows_that_cannot_be_read(index: Path, 
     page = pq.ParquetFile(files).metadata.row_group(3).column(0).dictionary_page_offset
     content[page : page + 20] = b"\xff" * 20
     files.write_bytes(content)
-    with pytest.raises(InvalidInputError, match=r"queries\.parquet: rows 100 to 199 "):
+    with pytest.raises(InvalidInputError, match=r"queries\.parquet cannot be read"):
         select_dataset(files, index, out=tmp_path / "sets", block_rows=100, **SETTINGS)
     assert [f.name for f in (tmp_path / "sets").glob("*.parquet")] == ["part-00000.parquet"]
 
@@ -167,12 +151,11 @@ def test_a_damaged_file_is_named_with_the_rows_that_cannot_be_read(index: Path, 
     ("change", "error", "says"),
     [
         ({"id_column": "name"}, InvalidInputError, "no column 'name' among id, unread, vector"),
-        ({"text_column": "id", "vector_column": "vector"}, InvalidParameterError, "or texts"),
         ({"id_column": "ids"}, InvalidParameterError, "id_column .*'ids'"),
         ({"fetch_k": 3}, InvalidParameterError, "fetch_k .*k = 4"),
         ({"relevance_column": "unread"}, InvalidParameterError, "without candidates_column"),
         ({"queries": "nowhere.parquet"}, InvalidInputError, r"no file .*nowhere\.parquet"),
-        ({"index": "nowhere.faiss"}, InvalidInputError, "index: there is no file"),
+        ({"index": "nowhere.faiss"}, InvalidInputError, r"index .*nowhere\.faiss cannot be used"),
     ],
 )
 def test_impossible_settings_are_refused_before_anything_is_written(
@@ -181,12 +164,7 @@ def test_impossible_settings_are_refused_before_anything_is_written(
     settings: dict[str, Any] = {"queries": files, "index": index, "out": tmp_path / "sets", **SETTINGS, **change}
     with pytest.raises(error, match=says):
         select_dataset(**settings)
-    assert not (tmp_path / "sets").exists()
-    (tmp_path / "sets").mkdir()
-    (tmp_path / "sets" / "holiday.jpg").write_text("picture")
-    with pytest.raises(InvalidParameterError, match=r"holiday\.jpg"):
-        select_dataset(files, index, out=tmp_path / "sets", **SETTINGS)
-    assert [f.name for f in (tmp_path / "sets").iterdir()] == ["holiday.jpg"]
+    assert not list((tmp_path / "sets").glob("*"))
 
 
 # --- vectors --------------------------------------------------------------------------------------
@@ -249,26 +227,6 @@ def test_a_bad_row_has_an_error_and_its_neighbours_have_selections(index: Path) 
         assert (row["gains"] is None) == (row["relevance"] is None) == (error is not None)
 
 
-class CornerModel:
-    """Embeds a text as the direction of its first letter."""
-
-    def embed_queries(self, texts: list[str]) -> Any:
-        return np.eye(4, dtype=np.float32)[["abcd".index(text[0]) for text in texts]]
-
-
-def test_texts_are_embedded_and_bad_texts_have_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "load_model", lambda name: CornerModel())
-    index = faiss.IndexFlatIP(4)
-    index.add(np.eye(4, dtype=np.float32))
-    faiss.write_index(index, str(tmp_path / "index.faiss"))
-    given = pa.table({"id": range(4), "text": ["bread", None, " ", "a violin"]})
-    found = select_table(given, tmp_path / "index.faiss", 1, text_column="text")
-    assert found["ids"].to_pylist() == [[1], None, None, [0]]
-    assert found["error"].to_pylist() == [None, "the text is null", "the text is blank", None]
-    with pytest.raises(InvalidInputError, match=r"model.* 4, .*index.* 24"):
-        select_table(given, flat_index(tmp_path / "other.faiss"), 1, text_column="text")
-
-
 # --- the index, or a database ---------------------------------------------------------------------
 
 
@@ -313,10 +271,10 @@ def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: P
     write_index("IVF4,PQ12x4fs,RFlat", index)
     codes = faiss.read_index(str(index))
     for kind, error, says in (
-        (faiss.IndexFlatIP(D), InvalidInputError, "is empty"),
-        (hashes, VectorSourceError, ".*IndexIVFSpectralHash"),
-        (named, VectorSourceError, ".*IndexIVFSpectralHash"),
-        (faiss.extract_index_ivf(codes), VectorSourceError, ".*IndexIVFPQFastScan"),
+        (faiss.IndexFlatIP(D), InvalidInputError, ".*is empty"),
+        (hashes, InvalidInputError, ".*IndexIVFSpectralHash"),
+        (named, InvalidInputError, ".*IndexIVFSpectralHash"),
+        (faiss.extract_index_ivf(codes), InvalidInputError, ".*IndexIVFPQFastScan"),
     ):
         faiss.write_index(kind, str(index))
         with pytest.raises(error, match=rf"index\.faiss {says}"):
@@ -336,7 +294,7 @@ def test_any_mixture_of_candidates_has_the_selections_of_single_calls(selector: 
     found = select_table(table().slice(0, 10), search, K, selector=selector).to_pylist()
     for i, (row, query, count) in enumerate(zip(found, queries(), counts, strict=False)):
         if not count:
-            assert row["error"] == "the search found nothing"
+            assert row["error"] == "there are no candidates"
             continue
         expected = select(query, corpus()[i : i + count], min(K, count), selector)
         assert (row["ids"], row["error"]) == ([str(j) for j in expected.indices], None)
@@ -351,7 +309,7 @@ def test_a_search_must_answer_every_query_and_its_unusable_vectors_are_errors_of
 
     few, unusable = select_table(table().slice(0, 2), search, **SETTINGS).to_pylist()
     assert (sorted(few["ids"]), few["error"]) == (["a", "b"], None)
-    assert "InvalidInputError: vectors: row 1" in unusable["error"]
+    assert unusable["error"].startswith("vectors: row 1 ")
     with pytest.raises(VectorSourceError, match=r" 4 queries .* 2 lists"):
         select_table(table().slice(0, 4), search, **SETTINGS)
 
@@ -362,7 +320,7 @@ def test_a_kernel_gets_the_ids(index: Path) -> None:
     kernel = LowRankKernel(rng.standard_normal((len(known), 6)), ids=known)
     first, second = select_table(table().slice(0, 2), index, K, selector=NDPP(kernel), fetch_k=6).to_pylist()
     assert len(first["ids"]) == K
-    assert "KernelError" in second["error"]
+    assert second["ids"] is None
 
 
 # --- candidates and relevance from columns --------------------------------------------------------
@@ -450,13 +408,13 @@ def written(found: Any) -> list[Any]:
     return list(zip(found["ids"].to_pylist(), found["referred_by"].to_pylist(), strict=True))
 
 
-def test_words_and_references_are_read_from_usual_columns_named_ones_or_functions(index: Path, tmp_path: Path) -> None:
+def test_words_and_references_are_read_from_the_usual_columns(index: Path, tmp_path: Path) -> None:
     # Ids of two types, and a file without the other columns.
     columns = {"id": range(300), "text": CITING[:300], "title": TITLES[:300], "section": NUMBERS[:300]}
-    columns |= {"source": BOOKS[:300], "name": ["Nobody"] * 300}
+    columns |= {"source": BOOKS[:300], "vector": [[0.0]] * 300}
     (tmp_path / "texts").mkdir()
     pq.write_table(pa.table(columns), tmp_path / "texts" / "a.parquet")
-    others = {"text": CITING[300:], "name": ["Nobody"] * 100, "id": [*map(str, range(300, N))]}
+    others = {"text": CITING[300:], "id": [*map(str, range(300, N))]}
     pq.write_table(pa.table(others), tmp_path / "texts" / "b.parquet")
     settings = {"texts": tmp_path / "texts", **ASKED}
     none = [None] * 100
@@ -465,36 +423,21 @@ def test_words_and_references_are_read_from_usual_columns_named_ones_or_function
     assert found.column_names == ["id", "ids", "gains", "relevance", "referred_by", "error"]
     assert written(found) == expected(CITING, **called)
     assert any(by is not None for _, referring in written(found) for by in referring)
-    named = expected(CITING, **called | {"titles": ["Nobody"] * N})
-    assert written(select_table(asked(), index, **settings, titles="name")) == named != expected(CITING, **called)
-    functions = {name: lambda ids, column=column: {i: column[i] for i in ids} for name, column in called.items()}
-    by_id = select_table(asked(), index, texts=lambda ids: {i: CITING[i] for i in ids}, **ASKED, **functions)
-    assert written(by_id) == expected(CITING, **called)
     without = select_table(asked(), index, **settings, selector=Coverage(reference_weight=0, neighbour_weight=0))
     assert without.column_names == ["id", "ids", "gains", "relevance", "error"]
     of_vectors = select_table(asked(), index)["ids"].to_pylist()
     assert of_vectors != without["ids"].to_pylist() != found["ids"].to_pylist()
-    with pytest.raises(InvalidInputError, match=r"no column 'heading' among id, text, title"):
-        select_table(asked(), index, **settings, titles="heading")
-    with pytest.raises(VectorSourceError, match=r"^sources_by_id\(ids\) "):
-        select_table(asked(), index, **settings, sources=lambda ids: BOOKS)
     with pytest.warns(SetSelectWarning, match="^texts .*MMR"):
         select_table(asked(), index, selector=MMR(), **settings)
 
 
-def test_neighbours_are_read_from_the_usual_columns_or_a_named_one(index: Path, tmp_path: Path) -> None:
-    columns = {"id": range(N), "text": TEXTS, "source": ["A"] * N, "chunk": range(N), "place": [*range(N)][::-1]}
+def test_neighbours_are_read_from_the_usual_columns(index: Path, tmp_path: Path) -> None:
+    columns = {"id": range(N), "text": TEXTS, "source": ["A"] * N, "chunk": range(N)}
     pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
     settings = {"texts": tmp_path / "texts.parquet", "selector": Coverage(neighbour_weight=20, reference_weight=0)}
-    usual = written(select_table(asked(), index, **settings, **ASKED))
-    led = [(name, by) for ids, referring in usual for name, by in zip(ids, referring, strict=True)]
+    found = written(select_table(asked(), index, **settings, **ASKED))
+    led = [(name, by) for ids, referring in found for name, by in zip(ids, referring, strict=True)]
     assert {abs(name - by) for name, by in led if by is not None} == {1}
-    # Numbers that run backwards have the same neighbours.
-    assert written(select_table(asked(), index, **settings, **ASKED, neighbours="place")) == usual
-    pq.write_table(pa.table({"id": range(N), "text": TEXTS, "chunk": range(N)}), tmp_path / "texts.parquet")
-    assert select_table(asked(), index, **settings, **ASKED)["referred_by"].null_count == COUNT
-    with pytest.raises(InvalidInputError, match="sources"):
-        select_table(asked(), index, **settings, **ASKED, neighbours="chunk")
 
 
 def test_a_row_without_question_or_text_has_an_error(index: Path, tmp_path: Path) -> None:
@@ -504,7 +447,7 @@ def test_a_row_without_question_or_text_has_an_error(index: Path, tmp_path: Path
     pq.write_table(texts, tmp_path / "texts.parquet")
     found = select_table(asked(question=[None, *QUESTIONS[1:]]), index, texts=tmp_path / "texts.parquet", **ASKED)
     errors = found["error"].to_pylist()
-    assert errors[:2] == ["the question is null", f"there is no text of candidate {near}"]
+    assert errors[:2] == ["the question is null or blank", f"there is no text of candidate '{near}'"]
     # A text that is null has no words.
     row = errors.index(None)
     assert found["ids"][row].as_py() == select_table(asked(), index)["ids"][row].as_py()
@@ -517,42 +460,6 @@ def test_a_run_resumes_only_with_the_same_texts(index: Path, tmp_path: Path) -> 
     done = select_dataset(tmp_path / "queries.parquet", index, **settings, **ASKED)
     assert (done.rows, done.errors, done.parts) == (COUNT, 0, 3)
     assert pq.read_table(tmp_path / "sets")["ids"].to_pylist() == [ids for ids, _ in expected()]
-    assert json.loads((tmp_path / "sets" / "_settings.json").read_text())["question_column"] == "question"
     pq.write_table(pa.table({"id": range(N), "text": TEXTS[::-1]}), tmp_path / "texts.parquet")
     with pytest.raises(InvalidParameterError, match=r"made with other settings \(texts: "):
         select_dataset(tmp_path / "queries.parquet", index, **settings, **ASKED)
-
-
-# --- vectors by id --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "ids", [["b", None, "a"], pa.array(["b", " ", "a"]).dictionary_encode()], ids=["text", "dictionary"]
-)
-def test_vectors_are_found_by_id_in_a_file_or_a_folder_of_files(tmp_path: Path, ids: Any) -> None:
-    pq.write_table(pa.table({"id": ids, "vector": [[0.0, 1.0], [5.0, 5.0], [1.0, 0.0]]}), tmp_path / "1.parquet")
-    last = pa.array([[0.0, 0.0]], pa.list_(pa.float64(), 2))
-    pq.write_table(pa.table({"id": [7], "vector": last}), tmp_path / "2.parquet")
-    # A vector of zeros is allowed: a document without any known word has one.
-    found = read_vectors_by_id(tmp_path, ["a", "b", "7"])
-    assert (found.dtype, found.tolist()) == (np.float32, [[1, 0], [0, 1], [0, 0]])
-
-
-@pytest.mark.parametrize(
-    ("ids", "vectors", "message"),
-    [
-        (["a", "b", "b"], [[1.0]] * 3, "row 2 (id 'b'): the id occurs a second time"),
-        (["a", "b"], [[1.0], [float("nan")]], "row 1 (id 'b'): the vector contains nan"),
-        (["a", "b"], [[1.0], None], "row 1 (id 'b'): the vector is null"),
-        (["a", "b", "c"], [[1.0, 2.0], [1.0], [1.0, 2.0]], "row 1 (id 'b'): the vector has length 1, not 2"),
-        (["a", "x"], [[1.0]] * 2, "has no vector of id 'b'; its first id is 'a'"),
-        (["a", "b"], [1.0, 2.0], "'vector' must contain lists of numbers, but contains double"),
-    ],
-)
-def test_vectors_that_cannot_be_used_are_an_error_that_names_row_and_id(
-    tmp_path: Path, ids: list[Any], vectors: list[Any], message: str
-) -> None:
-    pq.write_table(pa.table({"id": ids, "vector": vectors}), tmp_path / "vectors.parquet")
-    with pytest.raises(InvalidInputError) as error:
-        read_vectors_by_id(tmp_path / "vectors.parquet", ["a", "b"])
-    assert message in str(error.value)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from setselect import LowRankKernel  # noqa: E402
-from shared_core.cli import _terminal  # noqa: E402
+from shared_core.cli import _program  # noqa: E402
 from shared_core.cli._program import app  # noqa: E402
 from tests.shared_core.batch.corpus import D, N, flat_index, table  # noqa: E402
 from tests.shared_core.cli.test_train import SMALL, write_pool  # noqa: E402
@@ -45,8 +45,6 @@ DOCUMENTS = {**NO_JSON, "a text of another type": b'{"text": 5}', "a cost": b'{"
 QUERIES = {
     **NO_JSON,
     "gold of another type": b'{"text": "x", "gold": {"a": 1}}',
-    "a score": b'{"text": "x", "scores": {"a": %s}}' % TOO_LARGE,
-    "a score of another type": b'{"text": "x", "scores": {"a": [1]}}',
 }
 CELLS = {
     "one cell too many": b'x,"x",a,b',
@@ -158,7 +156,6 @@ def train(out: str, *more: str) -> Any:
 
 
 VECTORS = ("--vectors", "@vectors.npy", "--query-vectors", "@query_vectors.npy")
-PARQUET = ("--vectors", "@vectors.parquet", "--query-vectors", "@query_vectors.parquet")
 TRAIN = train("@train/k.safetensors", "--vectors", "@train/vectors.npy")
 CUT = {"truncated": cut, "empty": b""}
 ENDS = "the command ends, and the message names the file"
@@ -178,16 +175,9 @@ TABLE = [
         files("texts/sea.md", {"not UTF-8": b"caf\xe9", "empty": b" \n"})),
     Row("judgements (qrels)", AT_LINE, "2",
         compare("--qrels", "@qrels.tsv"), lines_in("qrels.tsv", QRELS)),
-    Row("judgements (qrels) as JSON lines", AT_LINE, "2",
-        compare("--qrels", "@qrels.jsonl"), lines_in("qrels.jsonl", NO_JSON)),
     Row("vectors: `.npy`", ENDS, "2", compare(*VECTORS), files("vectors.npy", {
         **CUT, "one row less": partial(as_npy, lambda rows: rows[:-1]),
         "NaN": partial(as_npy, lambda rows: rows * np.nan),
-    })),
-    Row("vectors: Parquet", ENDS, "2", compare(*PARQUET), files("vectors.parquet", {
-        **CUT, "NaN": partial(as_parquet, lambda columns: columns | {"vector": [[float("nan")] * 8] * 4}),
-        "null": partial(as_parquet, lambda columns: columns | {"vector": [None, *columns["vector"][1:]]}),
-        "not UTF-8": lambda whole: whole.replace(b"bread", b"br\xe9ad"),
     })),
     Row("the cache of embeddings", ENDS, "2", compare(), files("cache/embeddings.sqlite", {
         "truncated": cut, "no database": b"no database at all" * 9,
@@ -220,8 +210,6 @@ TABLE = [
             "numbers": partial(as_parquet, lambda columns: columns | {"text": [*range(N)]}),
             "an id twice": partial(as_parquet, lambda columns: columns | {"id": [0, 0, *columns["id"][2:]]}),
         })),
-    Row("`_settings.json` of a batch", ENDS, "2", batch("@sets"),
-        files("sets/_settings.json", CUT | NO_JSON)),
     Row("a part of a batch that a crash or a copy has damaged", "the part is written again", "0", batch("@sets"),
         files("sets/part-00001.parquet", CUT, None)),
 ]  # fmt: skip
@@ -230,7 +218,7 @@ TABLE = [
 @pytest.fixture(scope="module", autouse=True)
 def word_model() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_terminal, "load_model", load_words)
+        patch.setattr(_program, "load_model", load_words)
         yield
 
 
@@ -243,7 +231,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     queries = [{"id": "q1", "text": "How is bread baked?", "gold": ["bread"]}, {"id": "q2", "text": "A bow?"}]
     for name, records in {
         "docs.jsonl": documents, "queries.jsonl": queries,
-        "qrels.jsonl": [{"query-id": "q1", "corpus-id": "bread", "score": 1}],
     }.items():  # fmt: skip
         (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
     (folder / "queries.csv").write_text('id,text,gold\nq1,How?,bread\nq2,"Where, then?",[""]\n', encoding="utf-8")
@@ -255,9 +242,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"texts/{name}.md").write_text(text, encoding="utf-8")
     rng = np.random.default_rng(0)
     for name, ids in {"vectors": [*texts], "query_vectors": ["q1", "q2"]}.items():
-        rows = rng.normal(size=(len(ids), 8))
-        np.save(folder / f"{name}.npy", rows)
-        pq.write_table(pa.table({"id": ids, "vector": list(rows)}), folder / f"{name}.parquet")
+        np.save(folder / f"{name}.npy", rng.normal(size=(len(ids), 8)))
     LowRankKernel(rng.normal(size=(4, 3)), ids=[*texts], temperature=0.5).save(folder / "kernel.safetensors")
     (folder / "train").mkdir()
     write_pool(folder / "train")

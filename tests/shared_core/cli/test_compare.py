@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from shared_core.cli import _terminal, main
+from shared_core.cli import _program, main
 from shared_core.cli import compare as compare_command
 from shared_core.cli._program import app
 from shared_core.signals.embedding_models import SentenceModel
@@ -47,7 +47,7 @@ def words(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         loaded.append(name)
         return load_words(name)
 
-    monkeypatch.setattr(_terminal, "load_model", load)
+    monkeypatch.setattr(_program, "load_model", load)
     return loaded
 
 
@@ -119,21 +119,18 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     assert [line.split()[1:] for line in table if line.split()[:1] == ["similarity"]] == [["0.500", "0.500"]]
 
 
-def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: Path, words: list[str]) -> None:
+def test_settings_of_ones_own_are_compared(corpus: Path, words: list[str]) -> None:
     write(corpus / "docs.jsonl", [{**record, "source": str(i // 2)} for i, record in enumerate(DOCUMENTS)])
-    scores = {record["id"]: len(record["text"]) for record in DOCUMENTS}
-    write(corpus / "queries.jsonl", [{**query, "scores": scores} for query in QUERIES])
     lines = ["mmr lambda_mult=0.5", "coverage max_per_source=1", "similarity budget=50"]
     options = [part for line in lines for part in ("--setting", line)]
     result = on(corpus, *options, "--out", corpus / "report.json")
     assert result.exit_code == 0, result.output
     written = read(corpus / "report.json")
     labels = [setting["label"] for setting in written["settings"]]
-    assert labels[-6:-2] == [*lines[1:], "reranker", "coverage relevance=scores"]
+    assert labels[-4:-2] == lines[1:]
     assert len({*labels}) == len(labels)
     view = written["queries"][0]
     picked = {label: {view["candidates"][i]["id"] for i in view["picks"][str(at)]} for at, label in enumerate(labels)}
-    assert picked["reranker"] == {"river", "violin"}
     # Bread and loaf are of one source; each text has more than 25 characters.
     assert picked["similarity"] == {"bread", "loaf"}
     assert len(picked["coverage max_per_source=1"] & {"bread", "loaf"}) == 1
@@ -145,13 +142,12 @@ def test_settings_of_ones_own_and_the_scores_of_a_reranker_are_compared(corpus: 
     ("arguments", "words_of_the_error"),
     [
         (["--out", "report.pdf"], "--out"),
-        (["--out", "no/such/folder/report.html"], "there is no folder"),
+        (["--out", "no/such/folder/report.html"], "in a folder that exists"),
         (["--k", "0"], "--k"),
         (["--k", "2,9"], "only 4 documents"),
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),
-        (["--setting", "mmr relevance=scores"], "no query has any"),
         # Options are checked before files are read.
         (["--documents", "absent.jsonl", "--decide-by", "best"], "--decide-by"),
     ],
@@ -197,7 +193,7 @@ def test_a_report_that_cannot_be_written_leaves_the_earlier_one_and_shows_the_re
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+    assert f"'{corpus / 'report.html'}'" in result.stderr
     assert "4 documents, 2 queries" in result.stdout
     assert (corpus / "report.html").read_bytes() == whole
     assert set(corpus.iterdir()) == files
@@ -236,7 +232,7 @@ def test_a_beir_folder_and_trec_subtopics_are_compared(tmp_path: Path, words: li
 @pytest.mark.parametrize(
     ("arguments", "words_of_the_error"),
     [
-        (["--documents", "docs.jsonl"], "leave out --documents"),
+        (["--documents", "docs.jsonl"], "--documents has no effect with folder"),
         (["--demo"], "--demo"),
         (["--qrels", "nuggets"], "nuggets:2: the score"),
         (["--qrels", "absent"], "absent cannot be read"),

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
-from shared_core import NDPP, LinearKernel, LowRankKernel
+from shared_core import NDPP, LinearKernel
 from shared_core._files import hold_lock
 from shared_core.cli._program import app
 from shared_core.learning import CoverageFeedback, fit
@@ -102,20 +102,13 @@ def test_with_no_options_it_writes_the_kernel_of_the_python_call(folder: Path) -
     [
         ("{oops", "not JSON"),
         ('{"id": "z", "question": "no answer?"}', "there is no 'answer'; found ['id', 'question']"),
-        ('{"id": "q3", "question": "a", "answer": "b(c)"}', "'id' must be"),
-        ('{"question": "a", "answer": "b(c)"}', "give all lines an 'id', or none"),
     ],
 )
 def test_a_bad_line_of_the_pool_is_named(folder: Path, line: str, message: str) -> None:
     with (folder / "pool.jsonl").open("a", encoding="utf-8") as file:
         file.write(f"\n\n{line}")
-    result = run(folder, *SMALL, "--kernel", "rows")
+    result = run(folder, *SMALL)
     assert (result.exit_code, f"{folder / 'pool.jsonl'}:62: {message}" in result.stderr) == (2, True), result.output
-
-
-def test_a_row_kernel_uses_the_ids(folder: Path) -> None:
-    run(folder, *SMALL, "--kernel", "rows")
-    assert LowRankKernel.load(folder / "kernel.safetensors").ids == tuple(f"q{row}" for row in range(60))
 
 
 def test_a_custom_function_for_symbols(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,14 @@
-"""The vectors of ``setselect compare``: files in place of a model, and LangChain's embeddings."""
+"""The vectors of ``setselect compare``: files in place of a model."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from typer.testing import CliRunner, Result
 
-from shared_core.cli import _terminal
+from shared_core.cli import _program
 from shared_core.cli._program import app
 from shared_core.evaluation import compare as compare_module
 
@@ -26,7 +23,7 @@ def _no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(name: str) -> None:
         raise AssertionError(f"loaded {name}")
 
-    monkeypatch.setattr(_terminal, "load_model", refuse)
+    monkeypatch.setattr(_program, "load_model", refuse)
 
 
 @pytest.fixture
@@ -36,17 +33,11 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write("queries.jsonl", QUERIES)
     np.save("docs.npy", ROWS)
     np.save("queries.npy", QUERY_ROWS)
-    write_parquet("docs.parquet", [d["id"] for d in reversed(DOCUMENTS)], ROWS[::-1].tolist())
-    write_parquet("queries.parquet", ["q2", "q1"], QUERY_ROWS[::-1].tolist())
     return tmp_path
 
 
 def write(path: str, records: list[Any]) -> None:
     Path(path).write_text("\n".join(map(json.dumps, records)) + "\n", encoding="utf-8")
-
-
-def write_parquet(path: str, ids: list[str | None], vectors: Any, id: str = "id", vector: str = "vector") -> None:
-    pq.write_table(pa.table({id: ids, vector: vectors}), path)
 
 
 def run(*arguments: object) -> Result:
@@ -61,11 +52,10 @@ def nearest(result: Result, report: str = "report.json") -> list[str]:
     return [view["candidates"][0]["id"] for view in written["queries"]]
 
 
-@pytest.mark.parametrize("kind", ["npy", "parquet"])
-def test_vectors_from_files_need_no_model(corpus: Path, kind: str) -> None:
-    result = run("--vectors", f"docs.{kind}", "--query-vectors", f"queries.{kind}", "--out", "report.json")
+def test_vectors_from_files_need_no_model(corpus: Path) -> None:
+    result = run("--vectors", "docs.npy", "--query-vectors", "queries.npy", "--out", "report.json")
     assert nearest(result) == ["b", "d"]
-    assert f"2 of the 4 nearest; docs.{kind}, queries.{kind}\n" in result.stdout
+    assert "2 of the 4 nearest; docs.npy, queries.npy\n" in result.stdout
 
 
 def test_queries_without_a_judgement_are_left_out_and_their_rows_with_them(corpus: Path) -> None:
@@ -84,7 +74,7 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
         def embed_queries(self, texts: list[str]) -> Any:
             return QUERY_ROWS
 
-    monkeypatch.setattr(_terminal, "load_model", lambda name: Model())
+    monkeypatch.setattr(_program, "load_model", lambda name: Model())
     result = run("--vectors", "docs.npy", "--model", "three", "--out", "report.json")
     assert nearest(result) == ["b", "d"]
     assert "; docs.npy, three\n" in result.stdout
@@ -96,14 +86,13 @@ def test_queries_may_be_embedded_where_the_documents_have_vectors(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["docs.npy"], "--vectors needs --query-vectors too"),
+        (["docs.npy"], "--vectors and --query-vectors need each other"),
         (["docs.npy", "queries.npy", "--model", "x"], "leave out --model"),
         (["docs.csv", "queries.npy"], "docs.csv"),
         (["text.npy", "queries.npy"], "text.npy is not a .npy file"),
         (["queries.npy", "queries.npy"], "queries.npy: vectors must have shape (4, d)"),
-        (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0 (id 'c'), holds NaN or inf"),
+        (["nan.npy", "queries.npy"], "nan.npy: row 2, counted from 0, holds NaN or inf"),
         (["docs.npy", "zero.npy"], "query 'Second?'"),
-        (["queries.parquet", "queries.npy"], "queries.parquet has no vector of id 'a'"),
     ],
 )
 def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, arguments: list[str], message: str) -> None:
@@ -118,19 +107,6 @@ def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, argument
     assert line.startswith("error: ")
 
 
-# --- embeddings of LangChain ------------------------------------------------------------------------------------------
-
-
-def test_an_embedding_of_langchain_is_named_without_its_folder(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = corpus / "private" / "model"
-    folder.mkdir(parents=True)
-    monkeypatch.setattr("langchain.embeddings.init_embeddings", lambda name: DeterministicFakeEmbedding(size=4))
-    result = run("--embedding", f"huggingface:{folder}", "--out", "report.json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(Path("report.json").read_text(encoding="utf-8"))["corpus"]["model"] == "huggingface:model"
-    assert "private" not in Path("report.json").read_text(encoding="utf-8")
-
-
 # --- progress ---------------------------------------------------------------------------------------------------------
 
 
@@ -139,7 +115,7 @@ def test_without_a_terminal_progress_is_lines_of_at_most_every_ten_per_cent(
 ) -> None:
     # CI systems set it for colours, and rich then calls a pipe a terminal.
     monkeypatch.setenv("FORCE_COLOR", "1")
-    progress = _terminal.show_progress(_terminal.message_console())
+    progress = _program.show_progress(_program.message_console())
     assert list(progress(range(1234), "Comparing")) == list(range(1234))
     assert capsys.readouterr().err.splitlines() == [f"Comparing: {tenths}0 %" for tenths in range(1, 11)]
 

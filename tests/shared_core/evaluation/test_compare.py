@@ -5,15 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import VRSD, Candidates, select
+from shared_core import select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
 from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
-from shared_core.evaluation.judging import SearchResult, _find_answers
+from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.results import Comparison, Difference
 from shared_core.evaluation.settings import named, sweep
+from shared_core.selectors.registry import capabilities_of
 from tests.embedding import corpus, embed
 
 # By hand: similarity picks b, a; vrsd picks b, c, whose sum has almost the direction of the query.
@@ -41,10 +42,10 @@ def words(texts: list[str]) -> list[np.ndarray]:
 
 
 def passages() -> list[dict[str, Any]]:
-    return [{"id": f"d{i}", "text": text, "subtopics": [str(data["topic"])]} for i, (text, data) in enumerate(corpus())]
+    return [{"id": f"d{i}", "text": text} for i, (text, _) in enumerate(corpus())]
 
 
-def test_queries_without_answers_allow_the_measures_from_the_vectors() -> None:
+def test_queries_without_gold_allow_the_measures_from_the_vectors() -> None:
     found = tiny({"text": "?"})
     assert [m.key for m in found.measures] == ["relevance", "redundancy", "sum_cosine"]
     assert mean(found, "similarity", "relevance") == pytest.approx((A + B) / 2)
@@ -68,18 +69,8 @@ def test_gold_gives_recall_ndcg_and_success() -> None:
     assert found.values[0, "relevance"].queries == 3
 
 
-@pytest.mark.parametrize(
-    ("labels", "query"),
-    [
-        ({}, {"subtopics": {"x": ["a", "b"], "y": ["c"]}}),
-        ({"a": ["x"], "b": ["x"], "c": ["y"]}, {"subtopics": ["x", "y"]}),
-        ({"a": ["x"], "b": ["x"], "c": ["y"]}, {"gold": ["a", "c"]}),
-    ],
-    ids=["named with documents", "named", "of the gold documents"],
-)
-def test_subtopics_come_from_the_query_or_from_its_gold(labels: dict[str, list[str]], query: dict[str, Any]) -> None:
-    documents = [{**record, "subtopics": labels.get(str(record["id"]))} for record in TINY]
-    found = compare(documents, [{"text": "?", **query}], (TINY_VECTORS, [TINY_QUERY]), k=2)
+def test_subtopics_give_subtopic_recall_and_alpha_ndcg() -> None:
+    found = tiny({"text": "?", "subtopics": {"x": ["a", "b"], "y": ["c"]}})
     assert mean(found, "similarity", "subtopic_recall") == 0.5
     assert mean(found, "vrsd", "subtopic_recall") == 1.0
     # The second pick repeats x at half its worth; the ideal has y there.
@@ -98,8 +89,8 @@ def test_precision_is_the_share_of_the_picks_that_are_right() -> None:
 
 def test_every_size_is_what_a_comparison_with_that_k_finds() -> None:
     asked = [
-        {"text": "hidden northern harbour engine", "gold": ["d1", "d9"], "subtopics": ["harbour", "engine"]},
-        {"text": "old bread", "gold": ["d2"], "answers": ["bread passage 2", "river"]},
+        {"text": "hidden northern harbour engine", "gold": ["d1", "d9"], "subtopics": {"x": ["d4", "d8"], "y": ["d1"]}},
+        {"text": "old bread", "gold": ["d2"]},
     ]
     settings = [named("similarity"), named("coverage"), named("vrsd", refine=True)]
     found = compare(passages(), asked, words, k=4, fetch_k=9, settings=settings)
@@ -137,7 +128,7 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
         for index, (setting, selector) in enumerate(sweep()):
             if setting.keyword_search:
                 continue
-            read: Any = {"question": text, "texts": texts} if setting.reads_words else {}
+            read: Any = {"question": text, "texts": texts} if capabilities_of(selector).words else {}
             if selector.capabilities.references:
                 read["titles"] = titles
             one = select(query, vectors[near], 4, selector, **read)
@@ -147,57 +138,10 @@ def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
     assert any(view.picks[by_label["coverage"]] != view.picks[by_label["ndpp"]] for view in found.queries)
 
 
-def test_sub_questions_share_the_candidates_and_get_one_set() -> None:
-    documents, calls = passages(), []
-    vectors = np.array([embed(record["text"]) for record in documents])
-    texts = ["hidden northern harbour engine", "old bread", "violin river"]
-
-    def embed_queries(asked: list[str]) -> list[np.ndarray]:
-        calls.append(asked)
-        return words(asked)
-
-    queries = [{"text": texts[0], "sub_questions": texts[1:], "gold": ["d1"]}, {"text": texts[0], "gold": ["d1"]}]
-    found = compare(documents, queries, (vectors, embed_queries), k=4, fetch_k=20)
-    assert calls == [[*texts, texts[0]]]
-    view, alone = found.queries
-    lists = nearest_rows(np.array(words(texts)), vectors, 7)
-    assert {candidate.id for candidate in view.candidates if not candidate.beyond} == {f"d{i}" for i in lists.ravel()}
-    assert sum(not candidate.beyond for candidate in alone.candidates) == 20
-    assert (view.sub_questions, alone.sub_questions, alone.candidates[0].serves) == (tuple(texts[1:]), (), None)
-    picks = {
-        setting.label: [int(view.candidates[i].id[1:]) for i in view.picks[position]]
-        for position, setting in enumerate(found.settings)
-    }
-    ranks = [{int(row): rank for rank, row in enumerate(one, 1)} for one in lists]
-    fused = {row: sum(1 / (60 + ranked[row]) for ranked in ranks if row in ranked) for row in {*lists.ravel().tolist()}}
-    assert sum(fused[row] for row in picks["RRF over the queries"]) == pytest.approx(sum(sorted(fused.values())[-4:]))
-    assert {*picks["similarity"]} == {*lists[0, :4].tolist()}
-    rows = [int(candidate.id[1:]) for candidate in view.candidates if not candidate.beyond]
-    read = {"question": texts, "texts": [documents[row]["text"] for row in rows]}
-    for label, more in (("highest cosine", {"selector": "similarity"}), ("coverage", read), ("ndpp", {})):
-        one = select(np.array(words(texts)), vectors[rows], 4, **{"selector": label, **more})
-        assert picks[label] == [rows[i] for i in one.indices]
-        serves = {int(candidate.id[1:]): candidate.serves for candidate in view.candidates}
-        served = [serves[row] for row in picks[label]]
-        assert served == one.serves.tolist()  # type: ignore[union-attr]
-    vrsd = VRSD().select(Candidates(embed(texts[0]), vectors[rows]), 4)
-    assert picks["vrsd"] == [rows[i] for i in vrsd.indices]
-    assert any("similarity, vrsd" in note for note in found.notes)
-    assert [setting.label for setting in found.settings[-3:]] == [
-        "RRF over the queries",
-        "hybrid search",
-        "sum of scores",
-    ]
-    assert found.corpus.sub_questions == 2
-    # Without sub-questions nothing is merged.
-    for position, setting in enumerate(found.settings):
-        if setting.method in ("rrf", "highest cosine"):
-            assert alone.picks[position] == alone.picks[0]
-    assert compare(documents, queries[1:], (vectors, embed_queries), k=4).corpus.sub_questions == 0
-
-
 def test_the_same_input_gives_the_same_result_as_json() -> None:
-    queries = [{"text": f"{trait} harbour", "subtopics": ["harbour", "engine"]} for trait in ("old", "red", "loud")]
+    queries = [
+        {"text": f"{trait} harbour", "subtopics": {"x": ["d4"], "y": ["d1"]}} for trait in ("old", "red", "loud")
+    ]
     first, second = (compare(passages(), queries, words, fetch_k=20).to_json() for _ in range(2))
     assert first == second
     read = json.loads(first)
@@ -208,40 +152,12 @@ def test_the_same_input_gives_the_same_result_as_json() -> None:
 
 
 def test_the_deciding_measure_can_be_given() -> None:
-    query = {"text": "?", "gold": ["b"], "answers": ["42"]}
-    assert tiny(query).recommendation.measure == "answers"
+    query = {"text": "?", "gold": ["b"]}
+    assert tiny(query).recommendation.measure == "recall"
     assert tiny(query, decide_by="ndcg").recommendation.measure == "ndcg"
     for wrong in ("point", "relevance"):
         with pytest.raises(InvalidParameterError, match=f"decide_by must be one of .*got '{wrong}'"):
             tiny(query, decide_by=wrong)
-
-
-def test_labels_of_documents_alone_do_not_tell_what_a_query_asks_for_and_a_single_pick_repeats_nothing() -> None:
-    documents = [{**record, "subtopics": ["x"]} for record in TINY]
-    found = compare(documents, ["?"], (TINY_VECTORS, [TINY_QUERY]), k=1)
-    assert [m.key for m in found.measures] == ["relevance", "sum_cosine"]
-    # What is missing stands in the recommendation, or in a note if another measure decides.
-    assert found.recommendation.setting is None
-    lacking = '{"subtopics": ["reset", "disk"]}'
-    assert lacking in found.recommendation.text
-    by_answers = compare(documents, [{"text": "?", "answers": ["42"]}], (TINY_VECTORS, [TINY_QUERY]), k=2)
-    assert any(lacking in note for note in by_answers.notes)
-
-
-def test_subtopics_that_no_document_has_are_explained_once() -> None:
-    found = tiny({"text": "a dog", "subtopics": ["x"]})
-    said = '{"subtopics": {"reset": ["a", "b"]}}'
-    assert said in found.recommendation.text
-    assert not any("subtopic" in note for note in found.notes)
-    with_gold = tiny({"text": "a dog", "subtopics": ["x"], "gold": ["c"]})
-    assert with_gold.recommendation.measure == "recall"
-    assert [said in note for note in with_gold.notes if "subtopic" in note] == [True]
-    # A search that finds no document with the label.
-    documents = [Document(str(record["id"]), str(record["text"])) for record in TINY]
-    searched = SearchResult(TINY_QUERY, documents, TINY_VECTORS)
-    assert (
-        said in compare_candidates([{"text": "?", "subtopics": ["x"]}], lambda query: searched, k=2).recommendation.text
-    )
 
 
 def test_ids_that_no_document_has_are_noted_and_left_out() -> None:
@@ -272,7 +188,7 @@ def refuse_to_embed(texts: list[str]) -> Any:
 
 def test_what_cannot_be_reached_is_noted() -> None:
     found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": [], "y": ["b"]}}, fetch_k=2)
-    assert any("1 subtopic ('x')" in note for note in found.notes)
+    assert mean(found, "similarity", "subtopic_recall") == 1.0
     assert any("50.0%" in note for note in found.notes)
     # Then no gold document at all.
     [note] = [note for note in tiny({"text": "?", "gold": ["c"]}, k=1, fetch_k=1).notes if "'c'" in note]
@@ -349,12 +265,6 @@ def test_invalid_vectors_are_refused(vectors: Any, query: list[float], message: 
         compare(TINY, ["?"], (vectors, [query]), k=2)
 
 
-def test_a_search_without_vectors_of_the_sub_questions_is_refused() -> None:
-    found = SearchResult(TINY_QUERY, [Document(name, name) for name in "abc"], TINY_VECTORS)
-    with pytest.raises(InvalidInputError, match=r"query '\?': .* 2 rows"):
-        compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: found, k=2)
-
-
 def test_the_demo_names_functions_that_numpy_has() -> None:
     documents, queries = demo_corpus()
     known = {document.id for document in documents}
@@ -376,36 +286,11 @@ def compared(queries: list[dict[str, Any]], **options: Any) -> Any:
 
 def test_a_measure_that_one_query_allows_or_that_is_0_for_all_does_not_decide() -> None:
     queries: list[dict[str, Any]] = [{"text": f"q{i}", "gold": [f"d{i}"]} for i in range(10)]
-    queries[0]["answers"] = ["text"]
+    queries[0]["subtopics"] = {"x": [f"d{i}" for i in range(12)]}
     assert compared(queries).recommendation.measure == "recall"
-    assert compared(queries, decide_by="answers").recommendation.measure == "answers"
-    assert compared([{"text": "q", "answers": ["nowhere to be found"]}]).recommendation.setting is None
-
-
-@pytest.mark.parametrize(
-    ("text", "answer", "held"),
-    [
-        ("日本の首都は東京です。", "東京", True),
-        ("กรุงเทพมหานครเป็นเมืองหลวง", "เมืองหลวง", True),
-        ("The cats sleep", "cat", False),
-        ("The  CAT, asleep", "the cat", True),
-        ("concatenate 42", "42", True),
-        ("မြန်မာနိုင်ငံ", "မြန်မာ", True),
-        ("c++ and c", "c++", True),
-    ],
-)
-def test_answers_are_whole_words_in_languages_that_separate_words(text: str, answer: str, held: bool) -> None:
-    assert bool(_find_answers([text], [answer])[0, 0]) is held
-
-
-def test_the_subtopics_of_gold_documents_that_were_not_found_are_unknown() -> None:
-    documents = [Document(name, name, ("x",)) for name in "abc"]
-    found = SearchResult([1.0, 0.0], documents, np.array([[1.0, 0.0], [0.9, 0.1], [0.5, 0.5]]))
-    there = compare_candidates([{"text": "q", "gold": ["a"]}], lambda query: found, k=1, fetch_k=3)
-    beyond = compare_candidates([{"text": "q", "gold": ["a", "z"]}], lambda query: found, k=1, fetch_k=3)
-    keys = [{measure.key for measure in one.measures} for one in (there, beyond)]
-    assert "subtopic_recall" in keys[0]
-    assert "subtopic_recall" not in keys[1]
+    assert compared(queries, decide_by="subtopic_recall").recommendation.measure == "subtopic_recall"
+    alone = compare(["A", "B"], [{"text": "q", "gold": ["2"]}], (np.eye(2), [[1.0, 0.0]]), k=1, fetch_k=1)
+    assert alone.recommendation.setting is None
 
 
 def test_a_text_is_cited_by_the_number_under_the_usual_keys() -> None:

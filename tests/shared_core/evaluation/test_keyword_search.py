@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,7 @@ def test_a_search_of_ones_own_names_what_it_found_by_words_or_the_row_is_left_ou
 
 
 def test_a_document_that_only_the_words_find_covers_its_subtopic() -> None:
-    labelled = replace(searched(by_words=[10]), documents=[
-        replace(one, subtopics=("code",) if one.id == f"d{FAR}" else ()) for one in searched().documents
-    ])  # fmt: skip
-    found = compare_candidates([{"text": "E1234", "subtopics": ["code"]}], lambda query: labelled, k=3)
+    asked = {"text": "E1234", "subtopics": {"code": [f"d{FAR}"]}}
+    found = compare_candidates([asked], lambda query: searched(by_words=[10]), k=3)
     recall = {one.label: found.values[at, "subtopic_recall"].mean for at, one in enumerate(found.settings)}
     assert (recall[ROW], recall["coverage"]) == (1, 0)

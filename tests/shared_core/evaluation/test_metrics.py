@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_core import select
@@ -51,13 +50,3 @@ def test_mean_pairwise_cosine_by_hand() -> None:
     # Pairs of (1, 0), (3/5, 4/5), (0, 1): cosines 3/5, 0 and 4/5.
     assert close(mean_pairwise_cosine([[2, 0], [3, 4], [0, 9]]), (F(3, 5) + 0 + F(4, 5)) / 3)
     assert close(mean_pairwise_cosine([[1, 2], [-2, -4]]), -1)
-
-
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(st.lists(st.lists(reals, min_size=3, max_size=3).filter(any), min_size=2, max_size=6))
-def test_the_length_of_the_sum_gives_the_mean_pairwise_cosine(rows: list[list[float]]) -> None:
-    # |sum of k unit vectors|² = k + k(k − 1) · mean pairwise cosine.
-    unit = np.array([np.array(row) / math.hypot(*row) for row in rows])
-    k = len(rows)
-    expected = (float(np.square(unit.sum(axis=0)).sum()) - k) / (k * (k - 1))
-    assert mean_pairwise_cosine(rows) == pytest.approx(expected, abs=1e-9)

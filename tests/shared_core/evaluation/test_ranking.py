@@ -64,37 +64,6 @@ def test_measures_of_right_documents_agree_with_ir_measures(ranking: list[str], 
 SUBTOPIC_SETS = st.dictionaries(st.sampled_from("xyz"), st.sets(NAMES, min_size=1), min_size=1)
 
 
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(SUBTOPIC_SETS, RANKINGS, st.integers(0, 7))
-def test_values_by_subtopics_are_in_range_and_an_earlier_covering_document_never_hurts(
-    subtopics: dict[str, set[str]], ranking: list[str], at: int
-) -> None:
-    for value in (alpha_ndcg(ranking, subtopics, 8), subtopic_recall(ranking, subtopics)):
-        # The greedy ideal is an approximation, so a ranking can be slightly better.
-        assert 0 <= value <= 1.2
-    turned = {topic * 2: subtopics[topic] for topic in reversed(subtopics)}
-    assert alpha_ndcg([*ranking, "unknown"], turned, 8) == pytest.approx(alpha_ndcg(ranking, subtopics, 8), abs=1e-12)
-    # A document is swapped with one before it that covers nothing.
-    idle = [i for i, name in enumerate(ranking[:-1]) if not any(name in covering for covering in subtopics.values())]
-    if idle:
-        i = idle[at % len(idle)]
-        better = [*ranking[:i], ranking[i + 1], ranking[i], *ranking[i + 2 :]]
-        assert alpha_ndcg(better, subtopics, 8) >= alpha_ndcg(ranking, subtopics, 8) - 1e-12
-
-
-@settings(deadline=None, derandomize=True, max_examples=40)
-@given(SUBTOPIC_SETS)
-def test_the_greedy_ideal_has_the_value_one(subtopics: dict[str, set[str]]) -> None:
-    left, seen, order = list("hgfedcba"), dict.fromkeys(subtopics, 0), []
-    while left:
-        best = max(left, key=lambda name: sum(0.5 ** seen[topic] for topic in seen if name in subtopics[topic]))
-        left.remove(best)
-        order.append(best)
-        for topic in seen:
-            seen[topic] += best in subtopics[topic]
-    assert alpha_ndcg(order[:5], subtopics, 5) == pytest.approx(1, abs=1e-12)
-
-
 def test_values_do_not_depend_on_the_order_of_sets() -> None:
     """The hash of a text differs between processes, and so does the order of a set of subtopics."""
     program = (

@@ -1,4 +1,4 @@
-"""Constraints and a reranker's scores as settings of a comparison, against ``select``."""
+"""Constraints as settings of a comparison, against ``select``."""
 
 import copy
 from typing import Any
@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from shared_core import Coverage
-from shared_core.errors import InvalidInputError, InvalidParameterError
-from shared_core.evaluation.compare import compare, compare_candidates
-from shared_core.evaluation.corpus import Document
-from shared_core.evaluation.judging import SearchResult
+from shared_core.errors import InvalidParameterError
+from shared_core.evaluation.compare import compare
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import Adapted, named, parse_setting
 from tests.embedding import corpus, embed
@@ -22,7 +20,6 @@ DOCUMENTS: list[dict[str, Any]] = [
     {"id": f"d{i}", "text": text, "source": source} for i, (text, source) in enumerate(zip(TEXTS, SOURCES, strict=True))
 ]
 QUESTIONS = ["hidden northern harbour engine", "old bread", "violin river"]
-SCORES = np.random.default_rng(8).normal(size=(3, 30)).round(3)
 
 
 def compared(*lines: str, queries: Any = QUESTIONS, documents: Any = DOCUMENTS, **options: Any) -> Comparison:
@@ -71,41 +68,8 @@ def test_a_document_without_a_source_is_a_source_of_its_own(without: Any) -> Non
         first = next(row for row in nearest if row < 4)
         assert rows == [row for row in nearest if row >= 4 or row == first][:5]
     assert not any("source" in note for note in found.notes)
-    # VRSD gets the question without its sub-questions.
-    alone = SearchResult(VECTORS[:2], [Document("a", "A"), Document("b", "B", source=without)], VECTORS[:2])
-    settings = [named("similarity"), named("vrsd", max_per_source=1)]
-    found = compare_candidates([{"text": "?", "sub_questions": ["!"]}], lambda query: alone, k=2, settings=settings)
-    assert any("vrsd max_per_source=1" in note for note in found.notes)
-
-
-# --- a reranker's scores ----------------------------------------------------------------------------------------------
-
-
-def scored(least: float = -9) -> list[dict[str, Any]]:
-    return [
-        {"text": text, "scores": {f"d{i}": float(x) for i, x in enumerate(of_query) if x >= least}}
-        for text, of_query in zip(QUESTIONS, SCORES, strict=True)
-    ]
-
-
-def test_scores_by_which_nothing_can_be_picked_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=f"query {QUESTIONS[1]!r} has no scores, but other queries have"):
-        compared(queries=[*scored()[:1], *QUESTIONS[1:]])
-    with pytest.raises(InvalidInputError, match="'mmr relevance=scores' needs scores, and no query has any"):
-        compared("mmr relevance=scores")
-    queries = scored()
-    far = int(np.argmin(cosines(QUESTIONS[2])))
-    queries[2]["scores"] = {f"d{far}": 1.0}
-    with pytest.raises(InvalidInputError, match=f"query {QUESTIONS[2]!r}: none of its scores is that of a candidate"):
-        compared(queries=queries, fetch_k=10)
-
-
-def test_of_copies_the_one_with_the_highest_score_counts() -> None:
-    documents = [{"id": "a", "text": "A"}, {"id": "b", "text": "B"}, {"id": "a2", "text": "A"}]
-    query = {"text": "?", "gold": ["a"], "scores": {"a": 0.1, "b": 0.5, "a2": 0.9}}
-    found = compare(documents, [query], ([[1.0, 0.0], [1.0, 0.1], [0.9, 0.1]], [[1.0, 0.0]]), k=2)
-    [at] = [i for i, setting in enumerate(found.settings) if setting.label == "reranker"]
-    assert [found.queries[0].candidates[i].id for i in found.queries[0].picks[at]] == ["a", "b"]
+    unknown = compared(label, documents=[{**record, "source": without} for record in DOCUMENTS])
+    assert any(f"no effect on {label}" in note for note in unknown.notes)
 
 
 # --- settings as text -------------------------------------------------------------------------------------------------
@@ -121,7 +85,6 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
     setting, selector = parse_setting("coverage  budget=100")
     assert copy.deepcopy(selector) == selector == Adapted(Coverage(), budget=100)
     assert setting == named("coverage", budget=100)[0]
-    assert setting.reads_words
     assert parse_setting("ndpp relevance_mapping=linear")[1] == named("ndpp", relevance_mapping="linear")[1]
 
 
@@ -134,9 +97,7 @@ def test_a_line_of_text_is_what_the_label_says() -> None:
         ("mmr lambda_mult=1 lambda_mult=0", "'lambda_mult=0' must be parameter=value, each parameter once"),
         (f"coverage max_per_source={10**20}", r"max_per_source must be below 2\*\*63"),
         ("coverage keyword_search=2", "keyword_search must be True or False, got 2"),
-        ("coverage relevance=bge", "relevance must be 'cosine' or 'scores'"),
         ("ndpp kernel=nowhere.safetensors", "No such file .*nowhere"),
-        ("vrsd relevance=scores", "VRSD.* cannot use a given relevance"),
     ],
 )
 def test_a_line_that_is_wrong_is_refused(line: str, message: str) -> None:

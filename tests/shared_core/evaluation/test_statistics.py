@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.evaluation.measures import bootstrap_interval, paired_test
@@ -25,15 +24,6 @@ def test_the_interval_agrees_with_the_enumeration_of_all_resamples() -> None:
     # times 0.996. So the 1 % and 10 % points of the mean are 0, the 90 % point is 2/4, and the 99 % point is 3/4.
     assert bootstrap_interval([0, 0, 0, 1], confidence=0.8) == (0.0, 0.5)
     assert bootstrap_interval([0, 0, 0, 1], confidence=0.98) == (0.0, 0.75)
-
-
-@few
-@given(st.lists(st.floats(-10, 10), min_size=1, max_size=30), st.integers(0, 5), st.sampled_from([0.25, 2.0, 8.0]))
-def test_an_interval_lies_within_the_values_and_scales_with_them(values: list[float], seed: int, scale: float) -> None:
-    low, high = bootstrap_interval(values, seed=seed)
-    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
-    assert (low, high) == bootstrap_interval(values, seed=seed)
-    assert bootstrap_interval([scale * v for v in values], seed=seed) == pytest.approx((scale * low, scale * high))
 
 
 def by_enumeration(differences: list[float]) -> float:
@@ -63,13 +53,6 @@ def test_p_values_of_few_queries_are_exact(pairs: list[tuple[int, int]]) -> None
     assert paired_test(ours, theirs) == pytest.approx(expected)
     assert paired_test(theirs, ours) == pytest.approx(expected)
     assert paired_test(ours[::-1], theirs[::-1]) == pytest.approx(expected)
-
-
-def test_many_queries_agree_with_the_t_test() -> None:
-    rng = np.random.default_rng(2)
-    theirs = rng.normal(size=300)
-    ours = theirs + rng.normal(0.1, 1, size=300)
-    assert paired_test(ours, theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=0.02)
 
 
 def test_p_values_at_the_ends() -> None:
@@ -107,29 +90,13 @@ def test_p_values_of_several_methods_are_exact_for_few_queries(rows: list[list[i
     assert paired_test([theirs + rows[0]], theirs) == pytest.approx(alone[:1])
 
 
-def test_the_best_of_many_methods_that_do_not_differ_is_rarely_called_better() -> None:
-    rng = np.random.default_rng(7)
-    false_alarms = 0
-    for _ in range(100):
-        theirs = rng.normal(size=10)
-        shared = rng.normal(size=10)
-        # Ten settings whose differences are half their own and half shared, as those of a sweep are.
-        ours = theirs + shared + rng.normal(size=(10, 10))
-        false_alarms += bool(paired_test(ours, theirs).min() < 0.05)
-    # At most 5 % of 100, and three standard errors.
-    assert false_alarms <= 5 + 3 * 2.2
-
-
 @pytest.mark.parametrize(
     ("call", "error", "word"),
     [
-        (lambda: bootstrap_interval([]), InvalidInputError, "values"),
         (lambda: bootstrap_interval([[[1, 2]]]), InvalidInputError, "shape"),
         (lambda: bootstrap_interval([[0.5, 1.0], [NAN, 1.0]]), InvalidInputError, "values: row 1, query 0"),
         (lambda: paired_test([1, 2], [1]), InvalidInputError, "theirs"),
-        (lambda: paired_test([[1, 2]], [[1, 2], [3, 4]]), InvalidInputError, "theirs"),
         (lambda: bootstrap_interval([1, 2], confidence=95), InvalidParameterError, "confidence"),
-        (lambda: bootstrap_interval([1, 2], seed=-1), InvalidParameterError, "seed"),
     ],
 )
 def test_bad_input_is_named(call: Any, error: type[Exception], word: str) -> None:

@@ -301,17 +301,6 @@ def test_whole_examples_are_dropped_from_the_front_with_one_warning(tokenizer: A
     assert caught[0].filename == __file__
 
 
-def test_a_context_that_is_just_full_loses_nothing_and_the_instruction_stays() -> None:
-    query, subset = PAIRS[3]
-    head = f"Do.\n\n{head_of(query, subset)}"
-    value, _, tokens = oracle(GPT2, TOKENIZER, head, query["answer"])
-    assert feedback(instruction="Do.", max_length=tokens)(query, subset) == pytest.approx(value, abs=2e-5)
-    with pytest.warns(SetSelectWarning, match=r"1 examples .* of 1 of 1 prompts \(pair 0"):
-        shorter = feedback(instruction="Do.", max_length=tokens - 1)(query, subset)
-    head = f"Do.\n\n{head_of(query, subset[1:])}"
-    assert shorter == pytest.approx(oracle(GPT2, TOKENIZER, head, query["answer"])[0], abs=2e-5)
-
-
 def test_question_and_answer_that_do_not_fit_are_named() -> None:
     long = {"question": "xyz" * 40, "answer": "a"}
     with pytest.raises(InvalidInputError, match=r"pair 1: .* 40 tokens"):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shared_core import NDPP, Candidates, InvalidInputError, InvalidParameterError
 from shared_core.learning import CoverageFeedback
-from shared_core.learning.labels import LabelFile, LabelledSubset, best, describe, label
+from shared_core.learning.labels import LabelFile, LabelledSubset, describe, label
 
 Item = Mapping[str, Any]
 
@@ -119,14 +119,6 @@ def test_the_first_path_is_the_greedy_selection_without_a_kernel_and_each_step_h
     for size in range(3):
         assert sum(set(picks[:size]) < subset and len(subset) == size + 1 for subset in found) >= 30
         assert frozenset(picks[: size + 1]) in found
-
-
-def test_greedy_draws_with_copies_and_zero_rows() -> None:
-    vectors = VECTORS.copy()
-    vectors[1:20] = vectors[1]
-    vectors[20:30] = 0
-    found = label(ITEMS, vectors, numbered, k=5, draw="greedy", queries=[0], candidates=39)
-    assert max(len(entry.subset) for entry in found) == 5
 
 
 # --- resuming -------------------------------------------------------------------------------------
@@ -269,16 +261,6 @@ def test_too_few_candidates_are_refused_before_anything_is_scored_or_written(tmp
     assert not path.exists()
 
 
-# --- the best of them -----------------------------------------------------------------------------
-
-
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=40), st.integers(1, 100))
-def test_best_keeps_the_highest_scores_in_order_and_the_earlier_of_equals(scores: list[int], percent: int) -> None:
-    labels = [LabelledSubset(place % 3, (place,), score / 2) for place, score in enumerate(scores)]
-    ranked = sorted(labels, key=lambda entry: (-entry.score, entry.subset))[: max(1, percent * len(scores) // 100)]
-    assert best(labels, percent / 100) == sorted(ranked, key=lambda entry: entry.subset)
-
-
 # --- the file ---------------------------------------------------------------------------------------
 
 SETTINGS = {"k": 2, "subsets": None, "seed": 0, "feedback": "ours"}
@@ -315,13 +297,6 @@ def test_a_foreign_or_damaged_line_is_named_and_the_file_is_unchanged(tmp_path: 
     with pytest.raises(InvalidInputError, match=r"labels\.jsonl: line 4 .* 9 items"):
         LabelFile(path, SETTINGS, 9)
     assert path.read_bytes() == content
-
-
-def test_an_item_that_is_labelled_twice_is_refused(tmp_path: Path) -> None:
-    path = begun(tmp_path)
-    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[1])
-    with pytest.raises(InvalidInputError, match=r"line 4 .*item 3 "):
-        LabelFile(path, SETTINGS, 9)
 
 
 def test_a_line_torn_at_any_byte_is_removed_and_nothing_else(tmp_path: Path) -> None:

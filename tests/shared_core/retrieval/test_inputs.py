@@ -41,7 +41,7 @@ def test_an_id_that_the_mapping_lacks_is_named(items: list[Any]) -> None:
 
 
 def test_a_mapping_needs_ids() -> None:
-    with pytest.raises(InvalidInputError, match=r"quality .*mapping by id.* ids"):
+    with pytest.raises(InvalidInputError, match=r"quality .*mapping by id"):
         read_numbers([Document("x")], {"a": 1.0}, "quality", itself)
 
 

@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llama_index.core import Document as IndexDocument
-from llama_index.core.node_parser import SentenceWindowNodeParser
 
 from shared_core.retrieval.pool import name_of_text
 from shared_core.retrieval.result import join, join_texts, merge_metadata
 
 V = np.arange(2)
 TEXT = "\n\n".join(" ".join(f"Sentence {p}.{s} tells of matter {s * p}." for s in range(5)) for p in range(4))
-
-
-def test_the_windows_of_sentences_become_one_window() -> None:
-    nodes = SentenceWindowNodeParser().get_nodes_from_documents([IndexDocument(text=TEXT)])[4:7]
-    window = merge_metadata([node.metadata for node in nodes])["window"]
-    assert [window.count(f"Sentence {p}.{s} ") for p in range(3) for s in range(5)] == [0, *[1] * 9, *[0] * 5]
 
 
 @pytest.mark.parametrize(
@@ -73,4 +65,5 @@ def test_metadata_is_merged() -> None:
 
 def test_a_part_without_an_id_has_the_name_of_its_text() -> None:
     whole = join(["a", None], ["one", "two"], [{}, {}], [None, None])
-    assert (whole.id, whole.metadata) == (None, {"selection_joined": ["a", name_of_text("two")]})
+    one, two = name_of_text("one"), name_of_text("two")
+    assert (whole.id, whole.metadata) == (None, {"selection_joined": {"a": one, two: two}})

@@ -98,6 +98,9 @@ def test_each_text_is_embedded_once_as_long_as_the_model_lives(monkeypatch: pyte
     for _ in range(3):
         names_for(model, "the weather of a person and the train of a person")
     assert (len(model.texts), len(model.questions)) == (6, 3)
+    vars(model)["name"] = "another model in the same object"
+    names_for(model, "the weather of a person and the train of a person")
+    assert (len(model.texts), len(model.questions)) == (12, 6)
     monkeypatch.setattr(tools, "MOST_TEXTS", 4)
     small = Model()
     names_for(small, "the weather", names=NAMES[:3])

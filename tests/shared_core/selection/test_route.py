@@ -247,7 +247,7 @@ def test_one_more_copy_of_a_text_changes_no_pick() -> None:
             continue
         rng, n = np.random.default_rng(number), len(asked.texts)
         rows = [*range(n), *rng.choice([row for row in range(n) if asked.texts[row]], size=3).tolist()]
-        asked = replace(asked, limits=replace(asked.limits, drop_copies=True))
+        asked = replace(asked, limits=asked.limits._replace(drop_copies=True))
         more = replace(
             asked,
             vectors=asked.vectors[rows],
@@ -258,7 +258,7 @@ def test_one_more_copy_of_a_text_changes_no_pick() -> None:
         with warnings.catch_warnings(action="ignore"):
             expected = asked.select()
             assert_alike(more.select(), expected)
-            with_copies = replace(more, limits=replace(more.limits, drop_copies=False)).select()
+            with_copies = replace(more, limits=more.limits._replace(drop_copies=False)).select()
         changed += with_copies.indices.tolist() != expected.indices.tolist()
     assert changed > 25
 

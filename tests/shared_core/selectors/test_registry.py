@@ -25,7 +25,6 @@ from setselect import (
     select_greedily,
     selector_names,
 )  # fmt: skip
-from shared_core.evaluation.settings import Adapted
 
 KINDS = {"similarity": TopK, "vrsd": VRSD, "mmr": MMR, "ndpp": NDPP, "coverage": Coverage}
 
@@ -37,7 +36,7 @@ def test_parameters_reach_the_selector() -> None:
     assert make_selector("vrsd", refine=True) == VRSD(refine=True) != VRSD()
     assert make_selector("mmr", lambda_mult=0.2, lambda_b=0.3) == MMR(0.2, 0.3) != MMR()
     assert make_selector("ndpp", relevance_mapping="exponential", temperature=0.5) == NDPP(None, "exponential", 0.5)
-    assert NDPP(temperature="auto") == NDPP(temperature=None) == NDPP()
+    assert NDPP(temperature="auto") == NDPP()
     kernel = LowRankKernel(np.eye(3))
     assert hash(NDPP(kernel)) == hash(NDPP(kernel))
 
@@ -122,8 +121,6 @@ def test_what_a_selector_cannot_use_is_refused_by_its_name(selector: Any) -> Non
         select(vectors[0], vectors, 2, selector, relevance=[1.0, 2.0, 3.0])
     with pytest.raises(InvalidParameterError, match=rf"^{re.escape(repr(selector))}.*several queries.*'mmr'"):
         select(vectors[:2], vectors, 2, selector)
-    with pytest.raises(InvalidParameterError, match=rf"^{re.escape(repr(selector))}.*relevance"):
-        Adapted(selector, by_scores=True)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -27,30 +26,10 @@ from tests.shared_core.cases import gaussian
 QUERY, VECTORS = gaussian(90, 11, 5)
 
 
-def table_of(selection: Selection) -> tuple[list[list[str | None]], str]:
-    """The cells of the table that a notebook shows, and its caption."""
-    table = ElementTree.fromstring(selection._repr_html_())
-    return [[cell.text for cell in row] for row in table.iter("tr")], table.findtext("caption") or ""
-
-
 @pytest.mark.parametrize(("picks", "gains"), [([0, 11], [1.0, 1.0]), ([-1], [1.0]), ([0, 1], [1.0])])
 def test_picks_that_are_no_rows_make_no_selection(picks: list[int], gains: list[float]) -> None:
     with pytest.raises(InvalidInputError, match=r"^picks "):
         make_selection(Candidates(QUERY, VECTORS), picks, gains)
-
-
-def test_a_notebook_shows_a_selection_as_a_table() -> None:
-    vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]
-    found = select([1.0, 1.0], vectors, 2)
-    cells, _ = table_of(found)
-    assert cells == [["pick", "candidate", "why"], ["1", "1", "relevance 0.774"], ["2", "2", "relevance 0.707"]]
-    found = select([1.0, 1.0], vectors, 2, references=[[0, 0, 1], [0, 0, 1], [0, 0, 0]])
-    assert [row[-1] for row in table_of(found)[0]] == ["why", *write_reasons(found)]
-    assert f"by {found.indices[0]}" in write_reasons(found)[1]
-    cells, _ = table_of(select([1.0, 1.0], vectors, 2, "mmr"))
-    assert cells[0] == ["pick", "candidate", "gain", "why"]
-    none = np.empty(0)
-    assert table_of(Selection(none.astype(np.int64), none, none, 0.0))[1].startswith("0 picks")
 
 
 ARRAYS: dict[str, Any] = {

@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from shared_core import PAP, InvalidParameterError, PerspectiveError, SetSelectWarning
+from shared_core import PerspectiveError, SetSelectWarning
 from shared_core.signals.extraction import (
     PERSPECTIVE_PROMPT,
     PerspectiveExtractor,
     QueryParts,
     aread_perspective,
-    check_perspective_vector,
-    find_text_to_embed,
     make_pap,
     read_perspective,
 )
@@ -165,43 +163,6 @@ async def test_what_each_form_of_perspective_means(perspective: Any, wanted: Que
 def test_a_function_that_returns_something_else_is_an_error() -> None:
     with pytest.raises(PerspectiveError, match=r"QueryParts.* 3"):
         read_perspective(lambda query: 3, QUERY)
-
-
-def test_perspective_vector_is_checked_against_the_perspective() -> None:
-    assert check_perspective_vector("text", "against") == "text"
-    assert check_perspective_vector("difference", at_comma) == "difference"
-    for perspective in ("against", np.ones(2)):
-        with pytest.raises(InvalidParameterError, match="root"):
-            check_perspective_vector("difference", perspective)
-    with pytest.raises(InvalidParameterError, match=r"text, difference.*'root'"):
-        check_perspective_vector("root", None)
-
-
-def test_the_text_to_embed() -> None:
-    assert find_text_to_embed(None, QUERY, "text") is None
-    assert find_text_to_embed(None, QUERY, "difference") is None
-    assert find_text_to_embed(GOOD, QUERY, "text") == "argue against"
-    assert find_text_to_embed(GOOD, QUERY, "difference") == "a lower speed limit"
-    assert find_text_to_embed(NONE, QUERY, "difference") is None
-    assert find_text_to_embed(QueryParts(QUERY + " ", "against"), QUERY, "difference") is None
-    with pytest.raises(PerspectiveError, match=r"return QueryParts\(root, perspective\)"):
-        find_text_to_embed(QueryParts("", "against"), QUERY, "difference")
-
-
-def test_make_pap_gives_the_same_projection_as_pap() -> None:
-    query, side, root = np.random.default_rng(0).standard_normal((3, 6))
-    by_text = make_pap("against", query, side.tolist(), corpus=True, direction="emphasize")
-    by_vector = make_pap(side, query, None)
-    by_difference = make_pap(at_comma, query, root.tolist(), perspective_vector="difference")
-    assert by_text is not None
-    assert by_vector is not None
-    assert by_difference is not None
-    assert (by_text.corpus, by_text.direction) == (True, "emphasize")
-    np.testing.assert_array_equal(by_text.project(query), PAP(side, direction="emphasize").project(query))
-    np.testing.assert_array_equal(by_vector.project(query), PAP(side).project(query))
-    np.testing.assert_array_equal(by_difference.project(query), PAP(query - root).project(query))
-    for perspective in (None, "against", at_comma):
-        assert make_pap(perspective, query, None) is None
 
 
 def test_a_zero_difference_gives_no_projection() -> None:

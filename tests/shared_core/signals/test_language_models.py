@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import ByT5Tokenizer, Gemma3ForCausalLM, Gemma3TextConfig, MambaConfig, MambaForCausalLM
+from transformers import ByT5Tokenizer, Gemma3ForCausalLM, Gemma3TextConfig
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, LanguageModel
@@ -51,12 +49,7 @@ def gemma() -> Any:
     return Gemma3ForCausalLM(config).eval()
 
 
-def mamba() -> Any:
-    torch.manual_seed(0)
-    return MambaForCausalLM(MambaConfig(vocab_size=384, hidden_size=32, num_hidden_layers=2)).eval()
-
-
-MODELS = {"GPT-2": tiny_model(384, positions=400), "Gemma 3": gemma(), "recurrent": mamba()}
+MODELS = {"GPT-2": tiny_model(384, positions=400), "Gemma 3": gemma()}
 GPT2 = MODELS["GPT-2"]
 
 
@@ -154,23 +147,6 @@ def test_a_model_given_by_folder_is_loaded_in_bfloat16_where_the_processor_has_i
     loaded = LanguageModel(tmp_path, device="cpu")
     assert (loaded.precision, loaded.name) == (wanted, str(tmp_path))
     assert score(loaded, ITEMS[:1])[0].mean < 0
-
-
-@pytest.mark.parametrize(("missing", "extra"), [("torch", "train"), ("openai", "openai")])
-def test_importing_needs_only_numpy_and_a_missing_library_is_named(missing: str, extra: str) -> None:
-    code = f"""
-import sys
-sys.modules[{missing!r}] = None
-from shared_core import LanguageModel
-assert not {{"torch", "transformers", "openai", "tqdm"}} & {{m for m, x in sys.modules.items() if x}}
-try:
-    LanguageModel("m", base_url="http://127.0.0.1:9/v1" if {missing!r} == "openai" else None)
-except ImportError as error:
-    print(error)
-"""
-    root = Path(__file__).resolve().parents[3]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert f'needs {missing}: pip install "setselect[{extra}]"' in done.stdout
 
 
 # --- endpoint -------------------------------------------------------------------------------------

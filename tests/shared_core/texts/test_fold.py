@@ -53,7 +53,6 @@ def test_no_text_takes_time_that_is_quadratic_in_its_length(piece: str) -> None:
     text = Text(piece * (SIZE // len(piece)))
     assert len(text.words) <= SIZE
     assert len(text.terms) <= 4 * SIZE
-    assert not text.has_phrase(Text("zyzzyva"))
 
 
 @settings(deadline=None, derandomize=True, max_examples=200)

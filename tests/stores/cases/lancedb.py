@@ -1,7 +1,7 @@
-"""LanceDB: tables on disk, in single and half precision, and with a compressing index."""
+"""LanceDB: tables on disk, in single and half precision."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -44,14 +44,6 @@ def table(folder: Path, name: str = "vectorstore", kind: str = "float32") -> Any
     return lancedb.connect(folder).create_table(name, pa.table(columns))
 
 
-def compress(stored: Any) -> None:
-    """Give the table an index that compresses each vector to 8 bytes."""
-    from lancedb.index import IvfPq
-
-    kind = IvfPq(distance_type="l2", num_partitions=2, num_sub_vectors=16, num_bits=4)
-    stored.create_index("vector", config=kind)
-
-
 def row_of(document: Document) -> Row:
     # The store's documents have no ids.
     return BY_TEXT[document.page_content]
@@ -84,17 +76,13 @@ def own_langchain_search(store: Any, vector: list[float], k: int) -> list[Docume
 
 
 @contextmanager
-def community(
-    embeddings: Embeddings, folder: Path, kind: str = "float32", prepare: Callable[[Any], None] | None = None
-) -> Iterator[VectorStore]:
+def community(embeddings: Embeddings, folder: Path, kind: str = "float32") -> Iterator[VectorStore]:
     """The store of langchain-community."""
     needs("lancedb")
     import lancedb
     from langchain_community.vectorstores import LanceDB
 
-    stored = table(folder, kind=kind)
-    if prepare is not None:
-        prepare(stored)
+    table(folder, kind=kind)
     # By default, added rows replace the old ones.
     yield LanceDB(lancedb.connect(folder), embeddings, mode="append")
 
@@ -146,6 +134,5 @@ LANGCHAIN = [
         row_of=row_of,
         precision=HALF,
     ),
-    LangChainCase("LanceDB IVF-PQ", partial(community, prepare=compress), RED, by_id=False, row_of=row_of),
 ]
 LLAMAINDEX = [LlamaIndexCase("LanceDB", llamaindex)]

@@ -18,13 +18,11 @@ from tests.stores.harness import BY_ID, BY_TEXT, DIMENSION, ROWS, LangChainCase,
 @contextmanager
 def database(folder: Path) -> Iterator[str]:
     """The name of Milvus Lite's file; stops the server at the end."""
-    path = str(folder / "milvus.db")
-    try:
-        yield path
-    finally:
-        from milvus_lite.server_manager import server_manager_instance
+    from milvus_lite.server_manager import server_manager_instance
 
-        server_manager_instance.release_server(path)
+    path = str(folder / "milvus.db")
+    yield path
+    server_manager_instance.release_server(path)
 
 
 @contextmanager
@@ -44,10 +42,8 @@ def langchain_store(embeddings: Any, folder: Path, index: str, metric: str, **se
                 **settings,
             },
         )
-        try:
-            yield store
-        finally:
-            store.client.close()
+        yield store
+        store.client.close()
 
 
 def seal(client: Any, path: str, collection: str) -> None:
@@ -88,10 +84,8 @@ def llamaindex_store(folder: Path, index: str, metric: str, **settings: Any) -> 
                 **settings,
             },
         )
-        try:
-            yield store
-        finally:
-            store.client.close()
+        yield store
+        store.client.close()
 
 
 @contextmanager
@@ -104,10 +98,8 @@ def _llamaindex(index: str, metric: str, folder: Path) -> Iterator[BasePydanticV
 async def _awaited(open: Callable[..., AbstractContextManager[Any]], *arguments: Any) -> AsyncIterator[Any]:
     """The store that ``open`` opens, with its async client closed at the end."""
     with open(*arguments) as store:
-        try:
-            yield store
-        finally:
-            await store.aclient.close()
+        yield store
+        await store.aclient.close()
 
 
 def _by_pk(document: Document) -> Row:

@@ -11,127 +11,85 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from tests.stores.cases.postgres_server import database, execute
 from tests.stores.harness import DIMENSION, ROWS, LangChainCase, LlamaIndexCase, Row, aover, needs, over
 
+Address = Callable[[str], str]
 HALF = 2.0**-11 * 2
 # All rows, so that the index finds the same rows as a full scan.
 HNSW = {"hnsw_m": 16, "hnsw_ef_construction": 64, "hnsw_ef_search": len(ROWS)}
 
 
 @contextmanager
-def collection(url: str, embeddings: Embeddings, **settings: Any) -> Iterator[Any]:
+def collection(address: Address, embeddings: Embeddings, strategy: str = "cosine") -> Iterator[Any]:
     """langchain-postgres's PGVector, empty."""
     needs("langchain_postgres")
     from langchain_postgres import PGVector
 
-    store = PGVector(embeddings, connection=url, **settings)
-    try:
-        yield store
-    finally:
-        store._engine.dispose()
+    store = PGVector(embeddings, connection=address("psycopg"), distance_strategy=strategy)  # type: ignore[arg-type,unused-ignore]
+    yield store
+    store._engine.dispose()
 
 
 @asynccontextmanager
-async def async_collection(url: str, embeddings: Embeddings, **settings: Any) -> AsyncIterator[Any]:
+async def async_collection(
+    address: Address, embeddings: Embeddings, driver: str = "psycopg", strategy: str = "cosine"
+) -> AsyncIterator[Any]:
     """langchain-postgres's PGVector with ``async_mode``, empty."""
     needs("langchain_postgres")
     from langchain_postgres import PGVector
 
-    store = PGVector(embeddings, connection=url, async_mode=True, **settings)
-    try:
-        yield store
-    finally:
-        await store._async_engine.dispose()
+    # PGVector creates the extension with two statements in one, which asyncpg refuses.
+    settings: Any = {"distance_strategy": strategy, "create_extension": driver != "asyncpg", "async_mode": True}
+    store = PGVector(embeddings, connection=address(driver), **settings)
+    yield store
+    await store._async_engine.dispose()
 
 
 @contextmanager
 def table(
-    url: str, embeddings: Embeddings, columns: tuple[str, ...] = (), id_type: str = "UUID", **settings: Any
+    address: Address,
+    embeddings: Embeddings,
+    strategy: str = "COSINE_DISTANCE",
+    columns: tuple[str, ...] = ("colour",),
+    *,
+    driver: str = "asyncpg",
+    id_type: str = "UUID",
 ) -> Iterator[Any]:
     """langchain-postgres's PGVectorStore, empty, with some metadata in separate columns."""
     needs("langchain_postgres")
     from langchain_postgres import Column, PGEngine, PGVectorStore
+    from langchain_postgres.v2.indexes import DistanceStrategy
 
-    engine = PGEngine.from_connection_string(url)
-    try:
-        engine.init_vectorstore_table(
-            "Passages",
-            DIMENSION,
-            metadata_columns=[Column(name, "TEXT") for name in columns],
-            id_column=Column("langchain_id", id_type, nullable=False),
-        )
-        yield PGVectorStore.create_sync(engine, embeddings, "Passages", metadata_columns=list(columns), **settings)
-    finally:
-        engine._run_as_sync(engine._pool.dispose())
+    engine = PGEngine.from_connection_string(address(driver))
+    engine.init_vectorstore_table(
+        "Passages",
+        DIMENSION,
+        metadata_columns=[Column(name, "TEXT") for name in columns],
+        id_column=Column("langchain_id", id_type, nullable=False),
+    )
+    settings: Any = {"metadata_columns": list(columns), "distance_strategy": DistanceStrategy[strategy]}
+    yield PGVectorStore.create_sync(engine, embeddings, "Passages", **settings)
+    engine._run_as_sync(engine._pool.dispose())
 
 
 @asynccontextmanager
 async def async_table(
-    url: str, embeddings: Embeddings, columns: tuple[str, ...] = (), **settings: Any
+    address: Address, embeddings: Embeddings, driver: str, strategy: str, columns: tuple[str, ...] = ("colour",)
 ) -> AsyncIterator[Any]:
     """langchain-postgres's PGVectorStore, empty, on the running event loop."""
     needs("langchain_postgres")
     from langchain_postgres import Column, PGEngine, PGVectorStore
+    from langchain_postgres.v2.indexes import DistanceStrategy
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    engine = PGEngine.from_engine(create_async_engine(url))
-    try:
-        await engine.ainit_vectorstore_table(
-            "Passages", DIMENSION, metadata_columns=[Column(name, "TEXT") for name in columns]
-        )
-        yield await PGVectorStore.create(engine, embeddings, "Passages", metadata_columns=list(columns), **settings)
-    finally:
-        await engine.close()
+    engine = PGEngine.from_engine(create_async_engine(address(driver)))
+    await engine.ainit_vectorstore_table(
+        "Passages", DIMENSION, metadata_columns=[Column(name, "TEXT") for name in columns]
+    )
+    settings: Any = {"metadata_columns": list(columns), "distance_strategy": DistanceStrategy[strategy]}
+    yield await PGVectorStore.create(engine, embeddings, "Passages", **settings)
+    await engine.close()
 
 
-@contextmanager
-def _serve(_: Path) -> Iterator[Callable[[str], str]]:
-    with database() as (_name, address):
-        yield address
-
-
-@contextmanager
-def _collection(address: Callable[[str], str], embeddings: Embeddings, strategy: str) -> Iterator[Any]:
-    with collection(address("psycopg"), embeddings, distance_strategy=strategy) as store:
-        yield store
-
-
-@asynccontextmanager
-async def _async_collection(
-    address: Callable[[str], str], embeddings: Embeddings, driver: str, strategy: str
-) -> AsyncIterator[Any]:
-    # PGVector creates the extension with two statements in one, which asyncpg refuses.
-    settings = {"distance_strategy": strategy, "create_extension": driver != "asyncpg"}
-    async with async_collection(address(driver), embeddings, **settings) as store:
-        yield store
-
-
-def _strategy(name: str) -> dict[str, Any]:
-    needs("langchain_postgres")
-    from langchain_postgres.v2.indexes import DistanceStrategy
-
-    return {"distance_strategy": DistanceStrategy[name]}
-
-
-@contextmanager
-def _table(
-    address: Callable[[str], str], embeddings: Embeddings, strategy: str, columns: tuple[str, ...] = ("colour",)
-) -> Iterator[Any]:
-    with table(address("asyncpg"), embeddings, columns, **_strategy(strategy)) as store:
-        yield store
-
-
-@asynccontextmanager
-async def _async_table(
-    address: Callable[[str], str],
-    embeddings: Embeddings,
-    driver: str,
-    strategy: str,
-    columns: tuple[str, ...] = ("colour",),
-) -> AsyncIterator[Any]:
-    async with async_table(address(driver), embeddings, columns, **_strategy(strategy)) as store:
-        yield store
-
-
-def _node_store(address: Callable[[str], str], **settings: Any) -> Any:
+def _nodes(address: Address, **settings: Any) -> Any:
     needs("llama_index.vector_stores.postgres")
     from llama_index.vector_stores.postgres import PGVectorStore
 
@@ -146,22 +104,24 @@ def _node_store(address: Callable[[str], str], **settings: Any) -> Any:
 
 
 @contextmanager
-def node_store(address: Callable[[str], str], **settings: Any) -> Iterator[BasePydanticVectorStore]:
+def node_store(address: Address, **settings: Any) -> Iterator[BasePydanticVectorStore]:
     """LlamaIndex's store, empty."""
-    store = _node_store(address, **settings)
-    try:
-        yield store
-    finally:
-        store._engine.dispose()
+    store = _nodes(address, **settings)
+    yield store
+    store._engine.dispose()
 
 
 @asynccontextmanager
-async def _async_node_store(address: Callable[[str], str], **settings: Any) -> AsyncIterator[BasePydanticVectorStore]:
-    store = _node_store(address, **settings)
-    try:
-        yield store
-    finally:
-        await store.close()
+async def async_node_store(address: Address, **settings: Any) -> AsyncIterator[BasePydanticVectorStore]:
+    store = _nodes(address, **settings)
+    yield store
+    await store.close()
+
+
+@contextmanager
+def _serve(_: Path) -> Iterator[Address]:
+    with database() as (_name, address):
+        yield address
 
 
 def _open(make: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
@@ -199,26 +159,26 @@ def _case(name: str, open: Any, forgotten: str, aopen: Any = None, red: Any = No
 
 _COLLECTION, _TABLE = "langchain_pg_embedding id", '"Passages" langchain_id'
 LANGCHAIN = [
-    _case("PGVector, cosine", _open(_collection, "cosine"), _COLLECTION),
-    _case("PGVector, awaited, L2", _open(_collection, "l2"), _COLLECTION, _aopen(_async_collection, "psycopg", "l2")),
+    _case("PGVector, cosine", _open(collection, "cosine"), _COLLECTION),
+    _case("PGVector, awaited, L2", _open(collection, "l2"), _COLLECTION, _aopen(async_collection, "psycopg", "l2")),
     _case(
         "PGVector, awaited, inner product",
-        _open(_collection, "inner"),
+        _open(collection, "inner"),
         _COLLECTION,
-        _aopen(_async_collection, "asyncpg", "inner"),
+        _aopen(async_collection, "asyncpg", "inner"),
     ),
-    _case("PGVectorStore, cosine", _open(_table, "COSINE_DISTANCE"), _TABLE),
+    _case("PGVectorStore, cosine", _open(table, "COSINE_DISTANCE"), _TABLE),
     _case(
         "PGVectorStore, awaited, L2",
-        _open(_table, "EUCLIDEAN"),
+        _open(table, "EUCLIDEAN"),
         _TABLE,
-        _aopen(_async_table, "asyncpg", "EUCLIDEAN"),
+        _aopen(async_table, "asyncpg", "EUCLIDEAN"),
     ),
     _case(
         "PGVectorStore, awaited, inner product, metadata as JSON",
-        _open(_table, "INNER_PRODUCT", ()),
+        _open(table, "INNER_PRODUCT", ()),
         _TABLE,
-        _aopen(_async_table, "psycopg", "INNER_PRODUCT", ()),
+        _aopen(async_table, "psycopg", "INNER_PRODUCT", ()),
         {"colour": {"$in": ["red"]}},
     ),
 ]
@@ -233,7 +193,7 @@ LLAMAINDEX = [
         f"PostgreSQL, {kind}",
         _open(node_store, **settings),
         precision=HALF if settings.get("use_halfvec") else 0,
-        aopen=_aopen(_async_node_store, **settings),
+        aopen=_aopen(async_node_store, **settings),
     )
     for kind, settings in _KINDS.items()
 ]

@@ -64,28 +64,19 @@ def langchain(kind: Kind, embeddings: Embeddings, folder: Path, **settings: Any)
             return SparseVector(indices=indices, values=values)
 
     client = QdrantClient(**where(kind, folder))
-    try:
-        distance = models.Distance[kind.metric]
-        vectors = models.VectorParams(size=DIMENSION, distance=distance)
-        if kind.sparse:
-            client.create_collection(
-                "rows", {kind.vector: vectors}, sparse_vectors_config={"langchain-sparse": models.SparseVectorParams()}
-            )
-            settings |= {"retrieval_mode": RetrievalMode.HYBRID, "sparse_embedding": Sparse()}
-        else:
-            client.create_collection("rows", vectors)
-        # The validation would embed a text that the table of vectors does not have.
-        yield QdrantVectorStore(
-            client,
-            "rows",
-            embeddings,
-            vector_name=kind.vector,
-            distance=distance,
-            validate_collection_config=False,
-            **settings,
+    distance = models.Distance[kind.metric]
+    vectors = models.VectorParams(size=DIMENSION, distance=distance)
+    if kind.sparse:
+        client.create_collection(
+            "rows", {kind.vector: vectors}, sparse_vectors_config={"langchain-sparse": models.SparseVectorParams()}
         )
-    finally:
-        client.close()
+        settings |= {"retrieval_mode": RetrievalMode.HYBRID, "sparse_embedding": Sparse()}
+    else:
+        client.create_collection("rows", vectors)
+    # The validation would embed a text that the table of vectors does not have.
+    settings["validate_collection_config"] = False
+    yield QdrantVectorStore(client, "rows", embeddings, vector_name=kind.vector, distance=distance, **settings)
+    client.close()
 
 
 @contextmanager
@@ -123,10 +114,8 @@ def _llamaindex(kind: Kind, folder: Path) -> Iterator[BasePydanticVectorStore]:
     from qdrant_client import QdrantClient
 
     client = QdrantClient(**where(kind, folder))
-    try:
-        yield llamaindex(kind, client=client)
-    finally:
-        client.close()
+    yield llamaindex(kind, client=client)
+    client.close()
 
 
 @asynccontextmanager
@@ -135,10 +124,8 @@ async def _allamaindex(kind: Kind, folder: Path) -> AsyncIterator[BasePydanticVe
     from qdrant_client import AsyncQdrantClient
 
     client = AsyncQdrantClient(**where(kind, folder))
-    try:
-        yield llamaindex(kind, aclient=client)
-    finally:
-        await client.close()
+    yield llamaindex(kind, aclient=client)
+    await client.close()
 
 
 def _filter(occurrence: str = "must") -> dict[str, Any]:

@@ -64,7 +64,6 @@ _ADVICE = Recommendation(
         "3 texts of vrsd find what 10 of similarity find.",
         "'q4' loses most.",
     ),
-    0.214,
     0.0004,
 )
 
@@ -96,7 +95,7 @@ def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
     gold = (views[0].id, views[4].id, views[7].id, "docs/elsewhere.md#0")
     text = f"How does query {number} {' '.join(rng.choices(_WORDS, k=6))}, and what does it cost?"
     asked = ("price", "speed") if number == 3 else ()
-    more = (), asked, _RARE, {11: REASONS}
+    more = asked, _RARE, {11: REASONS}
     return QueryView(f"q{number}", text, gold, tuple(views), picks, *more)
 
 
@@ -185,13 +184,12 @@ def hostile(found: Comparison) -> Comparison:
     change = replace(found.changes[0], query=HOSTILE)
     for query in found.queries[:2]:
         candidates = tuple(
-            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, serves=1, parts=(0,)) for view in query.candidates
+            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, parts=(0,)) for view in query.candidates
         )
         texts = {
             "id": HOSTILE,
             "text": HOSTILE,
             "gold": (HOSTILE + query.gold[0],),
-            "sub_questions": (HOSTILE,),
             "parts": (HOSTILE,),
             "reasons": {11: (HOSTILE,) * 5},
         }

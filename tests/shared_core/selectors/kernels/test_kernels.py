@@ -90,32 +90,6 @@ def test_candidates_that_the_kernel_does_not_know_are_refused(kernel: Any, vecto
         NDPP(kernel).select(Candidates(np.ones(vectors.shape[1]), vectors, ids=ids), 1)
 
 
-@pytest.mark.parametrize(
-    ("skew", "learned", "dtype"),
-    [
-        ((), {}, np.float32),
-        ((W_B, C), {"temperature": 0.3}, np.float64),
-        ((W_B, C), {"W_R": RNG.normal(size=(5, 2)), "temperature": 0.3}, np.float32),
-    ],
-)
-def test_the_rows_of_a_linear_kernel_may_be_computed_once(skew: Any, learned: Any, dtype: Any) -> None:
-    linear = LinearKernel(W_V, *skew, **learned)
-    vectors, names = 3 * VECTORS.astype(dtype), list("abcdefghi")
-    rows = linear.to_low_rank(vectors, names)
-    assert np.array_equal(rows.V, linear.factors(Candidates(QUERY, vectors))[0])
-    order = [7, 2, 0, 5, 8]
-    some = Candidates(QUERY.astype(dtype), vectors[order], ids=[names[i] for i in order])
-    for relevance in (None, "linear"):
-        found, expected = (NDPP(kernel, relevance).select(some, 3) for kernel in (rows, linear))
-        assert found.indices.tolist() == expected.indices.tolist()
-        np.testing.assert_allclose(found.gains, expected.gains, rtol=1e-9)
-    assert linear.to_low_rank(vectors).ids == tuple(range(9))
-    with pytest.raises(KernelError, match="length 5"):
-        linear.to_low_rank(vectors[:, :4])
-    with pytest.raises(KernelError, match="ids must be 9"):
-        linear.to_low_rank(vectors, "abc")
-
-
 # --- invalid kernels ------------------------------------------------------------------------------
 
 
@@ -237,7 +211,6 @@ def contents(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
 
 DAMAGED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a later version": (metadata(version="999"), "'999'"),
-    "no version": (metadata(version="x"), "up to 1"),
     "no kernel": (metadata(format=None), "setselect"),
     "one row less": (tensors(lambda t: t[:-1]), "same number of rows"),
     "NaN": (tensors(lambda t: np.full_like(t, np.nan)), "NaN or inf"),
@@ -245,7 +218,6 @@ DAMAGED: dict[str, tuple[Callable[[Path], Any], str]] = {
     **{f"temperature {t}": (metadata(temperature=t), "temperature") for t in ("abc", "-1")},
     "F4": (retyped("F4"), "F4"),
     "numbers that are none": (retyped("BOOL"), "dtype bool"),
-    "a version of 5,000 digits": (metadata(version="1" * 5000), "up to 1"),
     "a pickle": (contents(lambda _: pickle.dumps(print)), "safetensors"),
 }
 

@@ -1,4 +1,4 @@
-"""Compare every method on your own LangChain store, or with an embedding of LangChain by its name (extra ``eval``)."""
+"""Compare every method on your own LangChain store (extra ``eval``)."""
 
 from __future__ import annotations
 

@@ -83,6 +83,10 @@ class SelectionSettings(Settings):
     embed_model: BaseEmbedding | None = Field(default=None, exclude=True)
     """By default the index's, else the one set in LlamaIndex's ``Settings``."""
 
+    vector_store_kwargs: dict[str, Any] | None = None
+    """Arguments of the store's search. A postprocessor takes those that name the part of the store in which vectors are
+    looked up: ``milvus_partition_names`` or ``shard_identifier``."""
+
     # The class of the settings of a call; its errors name the field that says how many nodes are selected.
     _call: ClassVar[type[Call]] = Call
     # Set by the classes that search an index. The postprocessor has a field of its own.
@@ -112,7 +116,7 @@ class SelectionSettings(Settings):
 
     @property
     def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self._index, self.embed_model)
+        return NodeVectors.of(self._index, self.embed_model, self.vector_store_kwargs)
 
 
 def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[list[EmbeddedQuery]]:

@@ -77,9 +77,6 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
     index: VectorStoreIndex | None = Field(default=None, exclude=True)
     """Supplies the store, where stored vectors are, and the embedding model."""
 
-    vector_store_kwargs: dict[str, Any] | None = None
-    """The part of the store in which vectors are looked up: ``milvus_partition_names`` or ``shard_identifier``."""
-
     size_name = "top_n"
     _call = _Call
     _remedies = MappingProxyType(

@@ -76,18 +76,12 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
     doc_ids: list[str] | None = None
     sparse_top_k: int | None = None
     hybrid_top_k: int | None = None
-    vector_store_kwargs: dict[str, Any] | None = None
     callback_manager: CallbackManager | None = None
     object_map: dict[str, Any] | None = None
     verbose: bool = False
 
     size_name = "similarity_top_k"
     _owner = "SetSelectIndexRetriever"
-
-    @property
-    @override
-    def _vectors(self) -> NodeVectors:
-        return NodeVectors.of(self._index, self.embed_model, self.vector_store_kwargs)
 
     def _over(self, index: VectorStoreIndex) -> Self:
         check_instance(index, VectorStoreIndex, "index")

@@ -6,9 +6,7 @@ import contextlib
 import glob
 import os
 import secrets
-import socket
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,10 +48,7 @@ def named_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
-    """Keep ``<path>.lock``, so that one run at a time writes ``path``; None: no lock.
-
-    The operating system frees the lock when its process ends. The InvalidParameterError of a second run names it.
-    """
+    """Keep ``<path>.lock``, so that one run at a time writes ``path``; None: no lock. It ends with its process."""
     if path is None:
         yield
         return
@@ -63,12 +58,10 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
     # filelock would create a missing folder.
     lock.parent.stat()
     try:
-        # The owner writes its name just after it has got the lock, so the others wait before they read it.
-        with named_errors(lock):
-            held = filelock.FileLock(lock, on_acquired=_write_owner).acquire(timeout=0.5)
+        held = filelock.FileLock(lock).acquire(timeout=0)
     except filelock.Timeout:
         raise InvalidParameterError(
-            f"{path} is in use by {_read_owner(lock)}: wait until it ends, or name another file"
+            f"{path} is in use by another run: wait until it ends, or name another file"
         ) from None
     with held:
         try:
@@ -78,22 +71,6 @@ def hold_lock(path: str | os.PathLike[str] | None) -> Iterator[None]:
             # remove an open file; there filelock removes it.
             with contextlib.suppress(PermissionError):
                 lock.unlink(missing_ok=True)
-
-
-def _write_owner(descriptor: int) -> None:
-    # A lock file that a killed process left behind is used again.
-    os.ftruncate(descriptor, 0)
-    now = datetime.now().isoformat(" ", "seconds")
-    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()} since {now}".encode())
-
-
-def _read_owner(lock: Path) -> str:
-    try:
-        owner = lock.read_text(encoding="utf-8", errors="replace")
-    # Windows refuses to read a locked file.
-    except OSError:
-        owner = ""
-    return owner or "another process"
 
 
 def write_through(file: BinaryIO, data: bytes) -> None:

@@ -14,11 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._validation import quoted
-from .errors import InvalidInputError
+from .errors import InvalidInputError, quoted
 
-# JSON of data sets is nested a few levels deep. Python's own limit depends on the depth of the call.
-_DEEPEST = 100
 # Half of a pair of UTF-16, which is a character only beside the other half.
 _HALF = re.compile("[\ud800-\udfff]")
 # The dtypes of safetensors that numpy has.
@@ -41,28 +38,21 @@ def is_text(text: str) -> bool:
 def parse_json(text: str | bytes) -> Any:
     """The JSON value of a line, a cell or a file.
 
-    Python may read some values that nobody can use, and they are refused too: lists and objects that are nested more
-    than 100 deep, whole numbers of more than 4,300 digits, and strings with a lone surrogate, which no file can hold.
-
-    >>> parse_json('{"a": [1, 2]}')
-    {'a': [1, 2]}
+    Strings with a lone surrogate, which no file can hold, are refused too.
     """
     text = decode_text(text) if isinstance(text, bytes) else text
     try:
         value = json.loads(text)
-        usable = text.count("[") + text.count("{") <= _DEEPEST or not _is_deep(value, _DEEPEST)
-        if usable and "\\u" in text:
+        if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         # str(error) would name line 1, whatever the line of the file.
         raise InvalidInputError(f"not JSON: {error.msg} at column {error.colno}") from None
     except (RecursionError, ValueError):
-        usable = False
-    if not usable:
         raise InvalidInputError(
-            f"not JSON that can be used: it is nested more than {_DEEPEST} deep, or holds a whole number of more than "
-            "4,300 digits or a lone surrogate, half of a character"
-        )
+            "not JSON that can be used: it is nested too deep, or holds a whole number of more than 4,300 digits or a "
+            "lone surrogate, half of a character"
+        ) from None
     return value
 
 
@@ -100,7 +90,6 @@ class SafetensorsFile:
 
         # The stubs of safetensors do not type its methods.
         opened: Any = safe_open
-        self._path = path
         try:
             self._file = opened(os.fspath(path), framework="numpy")
         except SafetensorError as error:
@@ -109,29 +98,11 @@ class SafetensorsFile:
         self.names = frozenset(self._file.keys())
 
     def read(self, name: str) -> NDArray[Any]:
-        """The array of this name. BF16 becomes float32, without loss; float8 and smaller types are refused."""
-        view = self._file.get_slice(name)
-        dtype = view.get_dtype()
-        if dtype == "BF16":
-            return self._read_bfloat16(name).reshape(view.get_shape())
+        """The array of this name; a type that numpy lacks (BF16, float8) is refused."""
+        dtype = self._file.get_slice(name).get_dtype()
         if dtype not in _DTYPES:
             raise InvalidInputError(
-                f"the array {quoted(name)} has the type {dtype}, which numpy lacks: save it as F64, F32, F16 or BF16"
+                f"the array {quoted(name)} has the type {dtype}, which numpy lacks: save it as F64, F32 or F16"
             )
         array: NDArray[Any] = self._file.get_tensor(name)
         return array
-
-    def _read_bfloat16(self, name: str) -> NDArray[np.float32]:
-        # bfloat16 is the upper half of a float32. safetensors has checked the header and the places of the arrays.
-        with open(self._path, "rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            start, end = parse_object(file.read(size))[name]["data_offsets"]
-            file.seek(8 + size + start)
-            halves = np.frombuffer(file.read(end - start), "<u2")
-        return (halves.astype(np.uint32) << 16).view(np.float32)
-
-
-def _is_deep(value: Any, left: int) -> bool:
-    """Whether lists and objects are nested more than ``left`` deep."""
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
-    return inner is not None and (not left or any(_is_deep(one, left - 1) for one in inner))

@@ -1,29 +1,40 @@
 """The errors and warnings of setselect.
 
-::
-
-    SetSelectError
-    ├── InvalidInputError        (ValueError)   wrong vectors, query, quality, costs or ids
-    ├── InvalidParameterError    (ValueError)   wrong k, shown, λ, or names of selectors and parameters
-    │   └── NothingLeftError                    a constraint or ``shown`` excludes every candidate
-    ├── BudgetError              (ValueError)   a budget without costs
-    ├── PerspectiveError         (ValueError)   a perspective that has no projection: zero, or wrong length
-    ├── KernelError              (ValueError)   an invalid NDPP kernel or kernel file
-    └── VectorSourceError        (RuntimeError) an adapter cannot get the vectors that it needs
-
-    SetSelectWarning             (UserWarning)
-    └── EmbeddingFallbackWarning                texts are embedded again, because stored vectors cannot be read
-
 All errors except ``VectorSourceError`` are also ``ValueError``, so code that catches ``ValueError`` catches them.
 """
 
+import difflib
 import math
+import re
+import reprlib
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
+
+# Names that other libraries, the papers or earlier versions give to arguments.
+_ELSEWHERE = {
+    "embed_model": ("embeddings",),
+    "embeddings": ("embed_model",),
+    "method": ("selector", "search_type"),
+    "search_type": ("selector",),
+    "store": ("vectorstore", "vector_store"),
+    "threshold": ("score_threshold",),
+    # The classes of the frameworks call the number of results differently.
+    **dict.fromkeys(
+        ("k", "top_k", "topn", "top_n", "similarity_top_k"), ("similarity_top_k", "top_n", "max_tools", "k")
+    ),
+    **dict.fromkeys(("lambda", "lambda_d", "mmr_threshold"), ("lambda_mult",)),
+    **dict.fromkeys(("mmr_prefetch_factor", "mmr_prefetch_k"), ("fetch_k",)),
+}
+# The most characters of a value that a message shows.
+MAX_QUOTED = 80
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = MAX_QUOTED
+_short.maxlevel = 2
 
 # The packages between a user's line and a warning of the adapters.
 _INSIDE = {"langchain_setselect", "llamaindex_setselect", "shared_core", "pydantic", "contextlib", "contextvars"}
@@ -78,12 +89,59 @@ for _kind in list(globals().values()):
         _kind.__module__ = "setselect"
 
 
-def explain_lengths(one: int, other: int) -> str:
-    """Why two vectors that are to be compared may differ in length.
+def quoted(value: object) -> str:
+    """``value`` as messages show it: its repr on one line, shortened to MAX_QUOTED printable characters."""
+    try:
+        text = printable(_short.repr(value))
+    # Python writes no integer of more than 4,300 digits.
+    except ValueError:
+        text = f"a long {type(value).__name__}"
+    return text if len(text) <= MAX_QUOTED else f"{text[: MAX_QUOTED - 3]}..."
 
-    >>> explain_lengths(768, 384)
-    'they most likely come from different embedding models'
+
+def printable(text: str) -> str:
+    """``text`` on one line, with an escape in place of each character that a terminal does not print."""
+    # The repr of an array has several lines.
+    text = re.sub(r"\s*\n\s*", " ", text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is ``name`` elsewhere, or that is spelt like it; None if there is none.
+
+    >>> nearest_name("fetchk", ["k", "fetch_k"]), nearest_name("lambda_d", ["lambda_b", "lambda_mult"])
+    ('fetch_k', 'lambda_mult')
     """
+    by_lower = {other.lower(): other for other in known}
+    name = name.lower()
+    # A letter that was typed twice is most of a short name.
+    names = name, re.sub(r"(.)\1+", r"\1", name)
+    near = [other for one in names for other in (one, *_ELSEWHERE.get(one, ())) if other in by_lower]
+    near += difflib.get_close_matches(name, by_lower, n=1, cutoff=0.82)
+    return by_lower[near[0]] if near else None
+
+
+# What messages call an argument: in a command the option that sets it.
+_names: ContextVar[Mapping[str, str]] = ContextVar("_names", default=MappingProxyType({}))
+
+
+@contextmanager
+def rename_arguments(names: Mapping[str, str]) -> Iterator[None]:
+    """Let messages call arguments by these names, as the options of a command."""
+    token = _names.set({**_names.get(), **names})
+    try:
+        yield
+    finally:
+        _names.reset(token)
+
+
+def argument_name(name: str) -> str:
+    """The name of this argument in a message."""
+    return _names.get().get(name, name)
+
+
+def explain_lengths(one: int, other: int) -> str:
+    """Why two vectors that are to be compared may differ in length."""
     shorter, longer = sorted((one, other))
     if shorter >= 8 and shorter == math.ceil(longer / 8):
         return (

@@ -15,8 +15,9 @@ from uuid import UUID
 import numpy as np
 
 from ._parsing import parse_json
-from ._validation import as_float, as_plain, as_text, is_missing, quoted
-from .errors import InvalidInputError, warn
+from ._validation import as_float
+from ._values import as_plain, as_text, is_missing
+from .errors import InvalidInputError, quoted, warn
 
 # The keys of metadata. Of the titles the first one counts that says something; a name of a file may be one.
 TITLE_KEYS = ("title", "Title", "document_title", "Header 1", "header_path")

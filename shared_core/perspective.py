@@ -41,10 +41,6 @@ class PAP(ReadOnlyArrays):
     PerspectiveError
         The perspective is zero, is not one vector, or holds NaN or inf. When it is applied: its length differs from
         the query's, or it is parallel to the query, so that removing it would leave nothing.
-    InvalidInputError
-        The perspective is not made of numbers.
-    InvalidParameterError
-        ``direction`` is unknown, or ``corpus`` is not a bool.
 
     Examples
     --------
@@ -108,10 +104,8 @@ class PAP(ReadOnlyArrays):
 def _as_vector(values: ArrayLike, what: str) -> Vector:
     """A copy of ``values`` as a finite float64 vector."""
     vector = as_float64(values, what)
-    if vector.ndim != 1 or not vector.size:
-        raise PerspectiveError(f"{what} must be one vector, got shape {vector.shape}")
-    if not np.isfinite(vector).all():
-        raise PerspectiveError(f"{what} holds NaN or inf")
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise PerspectiveError(f"{what} must be one vector without NaN and inf, got shape {vector.shape}")
     return vector
 
 

@@ -34,13 +34,6 @@ def rescale(values: ArrayLike, scale: Scale | None = "minmax") -> NDArray[np.flo
     ndarray, shape (..., n), float64
         A new array. If all values of a row are equal, ``"minmax"`` and ``"rank"`` map them to 0.5, ``"zscore"`` to 0.
 
-    Raises
-    ------
-    InvalidParameterError
-        ``scale`` is unknown.
-    InvalidInputError
-        A value is NaN or inf (the message names it), or there is no value.
-
     Examples
     --------
     >>> from setselect import rescale

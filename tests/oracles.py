@@ -938,14 +938,6 @@ def pap(query: ArrayLike, perspective: ArrayLike, direction: str = "remove") -> 
     return q - component if direction == "remove" else q + component
 
 
-def pap_plus_explicit(
-    query: ArrayLike, perspective: ArrayLike, vectors: ArrayLike, direction: str = "remove"
-) -> tuple[Floats, Floats]:
-    """PIR paper, section 3.1: q_p, and c_p of every candidate, each computed separately."""
-    rows = np.asarray(vectors, dtype=np.float64)
-    return pap(query, perspective, direction), np.array([pap(c, perspective, direction) for c in rows])
-
-
 # --- comparison -----------------------------------------------------------------------------------
 
 

@@ -116,16 +116,9 @@ async def test_an_answer_becomes_query_parts_and_is_cached(make: Any) -> None:
     assert prompt.startswith(PERSPECTIVE_PROMPT.replace("{query}", QUERY))
 
 
-@pytest.mark.parametrize("answer", [{"root": QUERY, "perspective": ""}, {"root": QUERY, "perspective": None}, {}])
-def test_no_perspective(answer: Answer, make: Any) -> None:
-    assert make(answer)[1].extract(QUERY) == NONE
-
-
 @pytest.mark.parametrize(
     ("answer", "quoted"),
     [
-        ({"root": "speed limit", "perspective": "opposing"}, "opposing"),
-        ({"root": "", "perspective": "against"}, "root is empty"),
         ({"root": ["a list"], "perspective": "against"}, "not a pair"),
         ("I would rather talk.", "I would rather talk"),
     ],

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import import_library, quoted
-from ..errors import InvalidInputError, VectorSourceError
+from .._validation import import_library
+from ..errors import InvalidInputError, VectorSourceError, quoted
 
 # FAISS raises these where a file is damaged or an index lacks a function; its Python wrapper raises the last one.
 _ERRORS = (RuntimeError, MemoryError, AssertionError)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import as_numeric, check_ranges, import_library
+from .._validation import as_numeric, check_ranges
 from ..candidates import Candidates, Parts, References
 from ..errors import InvalidInputError, SetSelectError
 from ..scaling import Scale
@@ -30,7 +29,6 @@ COLUMNS = ("words", "references", "cover", "relevance", "quality", "ids")
 _OF_A_QUERY = ("words", "relevance")
 # Queries that a thread takes at once.
 _PIECE = 32
-_EXACTLY_K = Limits(exactly_k=True)
 _MISSING = object()
 
 
@@ -48,7 +46,6 @@ def select_many(
     quality: ArrayLike | Iterable[ArrayLike] | None = None,
     ids: Iterable[Hashable] | None = None,
     workers: int = 1,
-    progress: bool = False,
     **parameters: Any,
 ) -> Selections:
     """Select ``k`` for each query, from shared candidates or from each query's own.
@@ -58,42 +55,28 @@ def select_many(
     Parameters
     ----------
     queries : array-like, shape (Q, d), Q >= 1; or an iterable of Q arrays
-        The queries' embeddings. A question with sub-questions has an array (q, d), with the question first; see
-        :class:`Candidates`.
+        The queries' embeddings. A question with sub-questions has an array (q, d), with the question first.
     vectors : array-like, shape (n, d); or of shape (Q, n, d), or an iterator of Q arrays (n, d)
         Candidates that all queries share, or those of each query. A memory map is read query by query.
-    k : int
-        The number of picks for each query, 1..n.
-    selector, **parameters
+    k, selector, **parameters
         As in :func:`select`, without constraints.
-    words : iterable of Q Parts, optional
-        The words of each query and how well each of its candidates covers them; :func:`match_words` makes them.
-    references : References or array (n, n); for own candidates an iterable of Q of them; optional
-        How clearly candidate i refers to candidate j, in [0, 1]; :func:`find_references` reads it from texts.
-    cover : array of shape (n, m) in [0, 1], or n values, optional
-        Parts that each set has to cover, for shared candidates; see :func:`select`.
-    relevance : array-like, shape (Q, n), or an iterable of Q arrays (n,), optional
-        What each candidate is worth for each query, in place of the cosine: the scores of a reranker or of hybrid
-        search. :class:`VRSD` refuses it.
+    words, relevance : iterables of Q Parts, and of Q arrays (n,), optional
+        Those of each query, as in :class:`Candidates`.
+    references, quality : References and array (n,), or for own candidates iterables of Q of them, optional
+        Those of the candidates, as in :class:`Candidates`.
+    cover, ids : array (n, m) or n values, and n hashables, optional
+        Those of shared candidates, as in :class:`Candidates`.
     relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
         How the given relevance of each query is scaled for the selector; see :func:`rescale`. None: not at all.
-    quality : array-like, shape (n,); for own candidates (Q, n) or an iterable of Q arrays (n,); optional
-        How good each candidate is by itself, see :class:`Candidates`.
-    ids : iterable of n hashables, optional
-        Names of the shared candidates.
     workers : int
         The number of threads that share the queries. Meanwhile BLAS uses one thread in the whole process, because it
         has no setting per thread; this needs threadpoolctl. Several threads need numba, whose loops release the
         interpreter's lock.
-    progress : bool
-        Show a progress bar (tqdm).
 
     Raises
     ------
     InvalidInputError, InvalidParameterError
         As :func:`select`; the message names the query.
-    ImportError
-        ``progress`` is set and tqdm is not installed.
 
     Examples
     --------
@@ -103,11 +86,9 @@ def select_many(
     >>> select_many(rng.normal(size=(5, 8)), rng.normal(size=(20, 8)), k=3, selector="mmr").indices.shape
     (5, 3)
     """
-    refuse_unknown_parameters(select_many, parameters)
     columns = {"words": words, "references": references, "cover": cover, "relevance": relevance, "quality": quality}
-    settings = {"relevance_scale": relevance_scale, "workers": workers, "progress": progress}
-    arguments: dict[str, Any] = {"ids": ids, **columns, **settings, **parameters}
-    selections = list(select_stream(queries, vectors, k, selector, **arguments))
+    settings: dict[str, Any] = {"ids": ids, "relevance_scale": relevance_scale, "workers": workers, **parameters}
+    selections = list(select_stream(queries, vectors, k, selector, **columns, **settings))
     if not selections:
         raise InvalidInputError("queries is empty: pass a row for each query")
     return join_selections(selections)
@@ -118,32 +99,13 @@ def select_stream(
     vectors: ArrayLike | Iterable[ArrayLike],
     k: int,
     selector: SelectorName | str | Selector = DEFAULT_SELECTOR,
-    *,
-    relevance_scale: Scale | None = "minmax",
-    workers: int = 1,
-    progress: bool = False,
-    **parameters: Any,
+    **arguments: Any,
 ) -> Iterator[Selection]:
     """:func:`select_many` query by query, for more queries than fit into memory together with their selections.
 
-    Parameters
-    ----------
-    queries, vectors, k, selector, relevance_scale, workers, progress, **parameters
-        As in :func:`select_many`, also ``words``, ``references``, ``cover``, ``relevance``, ``quality`` and ``ids``. An
-        iterator is read as the selections are taken, some queries ahead. Arrays must not change before the last one.
+    The arguments are those of :func:`select_many`. An iterator is read as the selections are taken, some queries ahead.
+    Arrays must not change before the last one. The error of a query is raised when this query is reached.
 
-    Yields
-    ------
-    Selection
-        One for each query, in their order.
-
-    Raises
-    ------
-    InvalidInputError, InvalidParameterError, ImportError
-        As :func:`select_many`. The error of a query is raised when this query is reached.
-
-    Examples
-    --------
     >>> import numpy as np
     >>> from setselect import select_stream
     >>> rng = np.random.default_rng(0)
@@ -151,28 +113,24 @@ def select_stream(
     >>> [len(selection) for selection in select_stream(queries, rng.normal(size=(20, 8)), k=3)]
     [3, 3, 3]
     """
-    columns = {name: parameters.pop(name, None) for name in COLUMNS}
-    refuse_unknown_parameters(select_stream, parameters, COLUMNS)
-    if isinstance(columns["relevance"], str) and columns["relevance"] == "cosine":
-        columns["relevance"] = None
-    checked = check_ranges({"k": k, "relevance_scale": relevance_scale, "workers": workers, "progress": progress})
-    resolved = resolve_selector(selector, parameters)
-    given = [name for name, value in columns.items() if value is not None]
-    warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if relevance_scale != "minmax" else [])], columns)
-    tqdm = import_library("tqdm", "batch").tqdm if checked["progress"] else None
-    made = _read_candidates(queries, vectors, {name: value for name, value in columns.items() if value is not None})
-    select = functools.partial(select_set, selector=resolved, k=k, relevance_scale=relevance_scale, limits=_EXACTLY_K)
-    stream = _stream(made, select, checked["workers"])
-    if tqdm is None:
-        return stream
-    return iter(tqdm(stream, total=operator.length_hint(queries) or None, unit="query"))
+    given = {name: value for name in COLUMNS if (value := arguments.pop(name, None)) is not None}
+    settings = {"relevance_scale": arguments.pop("relevance_scale", "minmax"), "workers": arguments.pop("workers", 1)}
+    refuse_unknown_parameters(select_many, arguments)
+    checked = check_ranges({"k": k, **settings})
+    resolved, scale = resolve_selector(selector, arguments), checked["relevance_scale"]
+    if isinstance(given.get("relevance"), str) and given["relevance"] == "cosine":
+        del given["relevance"]
+    warn_of_no_effect(resolved, [*given, *(["relevance_scale"] if scale != "minmax" else [])], COLUMNS)
+    select = functools.partial(select_set, selector=resolved, k=k, relevance_scale=scale, limits=Limits(exactly_k=True))
+    return _stream(_read_candidates(queries, vectors, given), select, checked["workers"])
 
 
 def _read_candidates(queries: Any, vectors: Any, given: dict[str, Any]) -> Iterator[Callable[[], Candidates]]:
     """For each query what makes its candidates, so that a thread checks them."""
     by_query = {"queries": queries, "vectors": vectors} | given
     shared = None
-    if not _has_one_for_each(vectors):
+    lists = isinstance(vectors, (list, tuple)) and len(vectors) and as_numeric(vectors[0], "vectors").ndim == 2
+    if not (lists or isinstance(vectors, Iterator) or getattr(vectors, "ndim", 0) == 3):
         rows = as_numeric(by_query.pop("vectors"), "vectors")
         of_shared = {name: by_query.pop(name) for name in given if name not in _OF_A_QUERY}
         # with_query replaces this query of ones by each query.
@@ -182,17 +140,7 @@ def _read_candidates(queries: Any, vectors: Any, given: dict[str, Any]) -> Itera
     for name, column in by_query.items():
         if isinstance(column, (Parts, References)):
             raise InvalidInputError(f"{name} must be a sequence, one for each query, got those of one query")
-    lengths = {name: len(column) for name, column in by_query.items() if hasattr(column, "__len__")}
-    if len(set(lengths.values())) > 1:
-        raise InvalidInputError(f"there must be one for each query, but the lengths are {lengths}")
     return _bind_candidates(by_query, shared)
-
-
-def _has_one_for_each(vectors: Any) -> bool:
-    """Whether the vectors are those of each query, (n, d) each, and not (n, d) for all."""
-    if isinstance(vectors, (list, tuple)) and vectors:
-        return as_numeric(vectors[0], "vectors").ndim == 2
-    return isinstance(vectors, Iterator) or getattr(vectors, "ndim", 0) == 3
 
 
 def _bind_candidates(by_query: dict[str, Any], shared: Candidates | None) -> Iterator[Callable[[], Candidates]]:
@@ -211,7 +159,7 @@ def _stream(
     numbered = enumerate(made)
     pieces = iter(lambda: list(islice(numbered, _PIECE)), [])
     waiting: deque[Future[list[Selection]]] = deque()
-    with one_blas_thread():
+    with _one_blas_thread():
         if threads == 1:
             for piece in pieces:
                 yield from _select(piece, select)
@@ -239,31 +187,24 @@ def _select(
 
 
 _lock = threading.Lock()
-# The number of BLAS threads belongs to the process. If calls overlap, the first one sets the number to 1, and the last
-# one restores it.
-_inside = 0
-_limit: Any = None
+# The number of BLAS threads belongs to the process. If calls overlap, the last one to end takes the limit of the first.
+_limits: list[Any] = []
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Run BLAS on one thread until the last of the overlapping calls ends. Without threadpoolctl nothing changes.
-
-    Work that is split by queries would have to share its cores with more threads.
-    """
-    global _inside, _limit
+def _one_blas_thread() -> Iterator[None]:
+    """Run BLAS on one thread: work that is split by queries would have to share its cores with more threads."""
+    controller = _controller()
+    if controller is None:
+        yield
+        return
     with _lock:
-        if not _inside and (controller := _controller()) is not None:
-            _limit = controller.limit(limits=1, user_api="blas")
-        _inside += 1
+        _limits.append(controller.limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if not _inside and _limit is not None:
-                _limit.restore_original_limits()
-                _limit = None
+            _limits.pop().restore_original_limits()
 
 
 @functools.cache

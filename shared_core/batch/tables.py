@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from .._files import write_atomically
 from .._parsing import parse_object
-from .._validation import argument_name as name_of
-from .._validation import as_numeric, check_fields, check_ranges, import_library, is_missing, quoted
+from .._validation import as_numeric, check_fields, check_ranges, import_library
+from .._values import is_missing
 from ..candidates import Candidates
-from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError
+from ..errors import InvalidInputError, InvalidParameterError, SetSelectError, VectorSourceError, quoted
+from ..errors import argument_name as name_of
 from ..facts import Facts, read_facts
-from ..scaling import Scale
 from ..selection.effects import warn_of_no_effect
 from ..selection.route import DEFAULT_K, default_fetch_k, select_set
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, check_capability, resolve_selector
@@ -79,9 +79,7 @@ class TableSelector:
         The columns of the queries' ids, which are written unchanged, and of their vectors.
     candidates_column, relevance_column : str, optional
         Columns of lists: the ids of the candidates of each query, for which no search is made then (the ids of a FAISS
-        index are its labels), and the worth of each, in place of the cosine. :class:`VRSD` refuses relevance.
-    relevance_scale : {"minmax", "rank", "sigmoid", "zscore"} or None
-        How the given relevance is scaled for the selector; see :func:`shared_core.rescale`.
+        index are its labels), and the worth of each, in place of the cosine, scaled to [0, 1] for the selector.
     question_column, texts : str and path, optional
         The column of the queries' texts; and the candidates' texts, which each process holds in memory: Parquet files
         with the columns ``id`` and ``text``, and ``title``, ``section``, ``source`` and so on, by which texts refer to
@@ -113,7 +111,6 @@ class TableSelector:
     vector_column: str = "vector"
     candidates_column: str | None = None
     relevance_column: str | None = None
-    relevance_scale: Scale | None = "minmax"
     question_column: str | None = None
     texts: str | os.PathLike[str] | None = None
 
@@ -125,7 +122,6 @@ class TableSelector:
             if getattr(self, name) is not None and getattr(self, needed) is None:
                 raise InvalidParameterError(f"{name_of(name)} has no use without {name_of(needed)}")
         given = [name for name in ("texts", "relevance_column") if getattr(self, name) is not None]
-        given += ["relevance_scale"] if self.relevance_scale != "minmax" else []
         warn_of_no_effect(self.selector, given, ("texts", "relevance_column"))
         if self.relevance_column is not None:
             check_capability(self.selector, "relevance")
@@ -194,10 +190,7 @@ class TableSelector:
             search: Any = self._faiss or self.index
             found, theirs = search(np.stack([vectors[place] for place in places]), self.fetch_k)
             if not len(found) == len(theirs) == len(places):
-                raise VectorSourceError(
-                    f"the search got {len(places)} queries and returned {len(found)} lists of ids and {len(theirs)} of "
-                    "vectors"
-                )
+                raise VectorSourceError(f"the search of {len(places)} queries returned {len(found)} lists of ids")
             ids = [np.asarray(own).tolist() for own in found]
             known = [dict(zip(own, its, strict=True)) for own, its in zip(ids, theirs, strict=True)]
         else:
@@ -232,8 +225,7 @@ class TableSelector:
         # A kernel may have a row for each id.
         names = ids if getattr(self.selector, "kernel", None) is not None else None
         candidates = Candidates(query, as_numeric(vectors, "vectors"), relevance=relevance, ids=names, copy=False)
-        scale, k = self.relevance_scale, min(self.k, len(ids))
-        chosen = select_set(candidates, self.selector, k, question=question or "", texts=texts, relevance_scale=scale)
+        chosen = select_set(candidates, self.selector, min(self.k, len(ids)), question=question or "", texts=texts)
         written = [*(map(str, ids) if callable(self.index) else ids), None]
         rows = chosen.indices, chosen.referred_by
         picks, referring = (None if own is None else [written[i] for i in own] for own in rows)
@@ -293,11 +285,9 @@ def _find_fault(vector: NDArray[np.float32] | None, dimension: int) -> str | Non
 
 def _check_columns(schema: Any, columns: Iterable[str], where: str) -> None:
     """Refuse a table that has not each of these columns once."""
-    names = schema.names
     for name in columns:
-        if names.count(name) != 1:
-            count = f"{names.count(name)} columns" if name in names else "no column"
-            raise InvalidInputError(f"{where}: there is {count} {name!r} among {', '.join(names)}")
+        if (count := schema.names.count(name)) != 1:
+            raise InvalidInputError(f"{where}: there are {count} columns {name!r} among {', '.join(schema.names)}")
 
 
 def _list_files(path: Path) -> list[Path]:
@@ -370,19 +360,14 @@ def select_dataset(
         Those of :class:`TableSelector`.
     out : path
         A folder for one part (a Parquet file) for each block of queries. Readers of Parquet take it as one table.
-        Blocks whose parts are complete are skipped, so the same call resumes a run that was stopped. On a cluster all
-        machines must see the folder, the index and the texts under the same path.
+        Blocks whose parts are complete are skipped, so the same call resumes a run that was stopped; parts of
+        other settings are an error. On a cluster all machines must see the folder, index and texts under one path.
     concurrency : int, optional
         The number of Ray's workers. None: in this process, without Ray.
     block_rows : int
         Queries per part.
     progress : bool
         Show a bar over the blocks on the error output (rich).
-
-    Raises
-    ------
-    InvalidInputError, InvalidParameterError, VectorSourceError
-        As :class:`TableSelector`; or ``out`` has parts that were made with other settings, which the message names.
     """
     selector, folder, source = TableSelector(index, **settings), Path(out).absolute(), Path(queries)
     checked = check_ranges({"block_rows": block_rows, "concurrency": concurrency, "progress": progress})

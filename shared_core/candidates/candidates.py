@@ -10,18 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import (
-    FloatArray,
-    ReadOnlyArrays,
-    as_column,
-    as_names,
-    as_numeric,
-    as_optional,
-    as_ranks,
-    as_rows,
-    check_ranges,
-    read_only,
-)
+from .._validation import FloatArray, ReadOnlyArrays, as_column, as_numeric, check_ranges, read_only
+from .._values import as_names, as_optional, as_ranks
 from ..errors import InvalidInputError
 from .parts import Parts, References, as_parts, as_references
 from .unit_vectors import as_unit_queries, unit_rows, working_dtype
@@ -46,17 +36,16 @@ class Candidates(ReadOnlyArrays):
         What each candidate is worth for the query, in place of the cosine: the scores of a reranker or of hybrid
         search. It enters as given; :func:`rescale` maps it to [0, 1]. :class:`VRSD` refuses it.
     quality : array-like, shape (n,), optional
-        How good each candidate is by itself. :class:`MMR` uses it as given.
+        How good each candidate is by itself, for :class:`MMR`.
     words : Parts, optional
-        The words of the question, and how well each candidate's text covers them; :func:`match_words` makes them.
-        :class:`Coverage` uses them.
+        The words of the question, and how well each candidate's text covers them, for :class:`Coverage`;
+        :func:`match_words` makes them.
     references : References, or array-like, shape (n, n), in [0, 1], optional
-        How clearly the text of candidate i refers to candidate j; :func:`find_references` makes them. With an array
-        each candidate has a name of its own. :class:`Coverage` uses them.
+        How clearly the text of candidate i refers to candidate j, for :class:`Coverage`; :func:`find_references` makes
+        them. With an array each candidate has a name of its own.
     cover : array of shape (n, m) in [0, 1], or n values, or Parts, optional
-        Further parts that the set has to cover: how well each candidate covers each part, or the value of each
-        candidate (its label or its collection, for example), or its values as a list. A missing value covers nothing.
-        :class:`Coverage` uses them.
+        Further parts that the set has to cover, for :class:`Coverage`: how well each candidate covers each part, or the
+        value of each candidate (its label, for example), or its values as a list. A missing value covers nothing.
     ids : iterable of n hashables, optional
         Names of the candidates, for messages and for a :class:`LowRankKernel`.
     costs : array-like, shape (n,), optional
@@ -70,25 +59,18 @@ class Candidates(ReadOnlyArrays):
         No candidate is picked whose cosine with a picked or shown one is above this.
     prefer : iterable of n numbers or dates, optional
         Which one of near-duplicates may be picked: the one with the highest value (the newest, for example), at any
-        gain. Among equal values the gain decides. A date may be a datetime, or a string as ISO, mail or PDF write it. A
-        missing value is the lowest. One that costs more than the whole budget, or whose source has reached its cap by
-        ``shown``, does not count.
-        Needs ``drop_near_duplicates``.
+        gain. A date may be a datetime, or a string as ISO, mail or PDF write it. A missing value is the lowest. One
+        that cannot be picked itself does not count. Needs ``drop_near_duplicates``.
     copy : bool
         False: vectors that have unit length already are not copied. The caller must not change them while the
         candidates are in use.
 
     Attributes
     ----------
-    query : ndarray, shape (d,), float32 or float64
-        A copy at unit length; with sub-questions, that of the question.
-    questions : ndarray, shape (q, d), float32 or float64
-        The question and its sub-questions at unit length; q = 1 without sub-questions.
-    vectors : ndarray, shape (n, d), float32 or float64
-        A copy with rows of unit length.
+    query, questions, vectors : ndarray, shapes (d,), (q, d) and (n, d), float32 or float64
+        Copies at unit length. The query is the first of the questions; q = 1 without sub-questions.
     relevance : ndarray, shape (n,), float32 or float64
-        What was given, as float64; else the cosine of each candidate with the query, in [-1, 1] up to rounding. With
-        sub-questions it is the highest of the cosines.
+        What was given; else the highest cosine of each candidate with one of the questions.
     relevance_given : bool
         Whether ``relevance`` was given.
     prefer : ndarray, shape (n,), int64, or None
@@ -96,12 +78,8 @@ class Candidates(ReadOnlyArrays):
 
     Raises
     ------
-    InvalidInputError
-        Shapes do not agree (the message gives both), a value is NaN or inf (it names the row), there is no
-        candidate, the query is zero, a cost is negative, a number of ``words``, ``references`` or ``cover`` is not in
-        [0, 1], or an input is ragged, masked or not numeric.
-    InvalidParameterError
-        ``max_per_source`` or ``drop_near_duplicates`` is out of range.
+    InvalidInputError, InvalidParameterError
+        An argument is wrong; the message says which one, what is wrong, and in which row.
 
     Examples
     --------
@@ -175,23 +153,16 @@ class Candidates(ReadOnlyArrays):
             **constraints,
         )
 
-    def with_query(
-        self,
-        query: ArrayLike,
-        relevance: ArrayLike | None = None,
-        words: Parts | None = None,
-        references: References | ArrayLike | None = None,
-    ) -> Candidates:
-        """The same candidates for another query. The rows are shared and not validated again.
+    def with_query(self, query: ArrayLike, relevance: ArrayLike | None = None, **values: Any) -> Candidates:
+        """The same candidates for another query; the rows are shared. ``values`` are those of :meth:`with_values`.
 
-        The other arguments replace what was given before. What is None stays as it was given; if no relevance was
-        given, it is the cosine with ``query``.
+        If no relevance is given, and none was given before, it is the cosine with ``query``.
         """
         units = as_unit_queries(query, self.vectors.shape, self.dtype)
         other = self.with_checked(query=units[0], questions=units)
         if relevance is None and not self.relevance_given:
             other = other.with_checked(relevance=_highest_cosines(self.vectors, units))
-        return other.with_values(relevance, words, references)
+        return other.with_values(relevance, **values)
 
     def with_values(
         self,
@@ -219,17 +190,9 @@ class Candidates(ReadOnlyArrays):
             query=other.query, questions=other.questions, vectors=other.vectors, relevance=relevance
         )
 
-    def with_constraints(
-        self, max_per_source: int | None = None, drop_near_duplicates: float | None = None
-    ) -> Candidates:
-        """The same candidates with these constraints in place of their own; see the arguments of the class."""
-        return self.with_checked(
-            **check_constraints(max_per_source, drop_near_duplicates, has_sources=self.sources is not None)
-        )
-
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query."""
-        index = as_rows(rows, len(self), "rows")
+        index = _as_rows(rows, len(self))
         taken: dict[str, Any] = {}
         for name in ("vectors", "relevance", "quality", "costs", "prefer"):
             column = getattr(self, name)
@@ -282,6 +245,17 @@ def check_constraints(
 def _as_sources(sources: Iterable[Hashable], n: int) -> tuple[Hashable, ...]:
     """``sources`` as a tuple; None for a candidate without one, which :class:`PerSource` takes for a source."""
     return tuple(as_optional(as_names(sources, n, "sources")))
+
+
+def _as_rows(values: ArrayLike, n: int) -> NDArray[np.intp]:
+    """``values`` as a list of row numbers below ``n``."""
+    rows = as_numeric(values, "rows")
+    # numpy makes an empty list an array of floats.
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind == "f"):
+        raise InvalidInputError(f"rows must be a list of row numbers, got shape {rows.shape} and dtype {rows.dtype}")
+    if rows.size and not 0 <= rows.min() <= rows.max() < n:
+        raise InvalidInputError(f"rows must be in 0..{n - 1}, got {rows.min()}..{rows.max()}")
+    return rows.astype(np.intp)
 
 
 def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_float64, as_numeric, as_plain, is_missing, quoted, read_only
-from ..errors import InvalidInputError
+from .._validation import as_float64, as_numeric, read_only
+from .._values import as_plain, is_missing
+from ..errors import InvalidInputError, quoted
 
 # How one text leads to another.
 REFERENCE_KINDS = ("name", "link", "citation", "neighbour")
@@ -122,8 +123,8 @@ def _as_indicators(values: Iterable[Any], n: int, what: str, name: Callable[[int
         [one for one in value if not is_missing(one)] if isinstance(value, (list, tuple)) else [] for value in rows
     ]
     # A row of a 0/1 matrix repeats a value. The labels of a candidate are different from each other.
-    is_matrix = all(type(one) in (bool, int) and one in (0, 1) for some in lists for one in some) and any(
-        len({*some}) < len(some) for some in lists
+    is_matrix = {type(one) for some in lists for one in some} <= {bool, int} and any(
+        len({*some}) < len(some) and {*some} <= {0, 1} for some in lists
     )
     column: dict[Hashable, int] = {}
     own = []

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import FloatArray, as_numeric, quoted, read_only
-from ..errors import InvalidInputError, explain_lengths
+from .._validation import FloatArray, as_numeric, read_only
+from ..errors import InvalidInputError, explain_lengths, quoted
 
 # Equal rows can get dot products that differ in the last bits, because BLAS sums the end of a block in another order.
 # Scores that differ by at most this many units in the last place count as equal; TIE_TOLERANCE is by dtype.
@@ -67,23 +67,19 @@ def unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, dtype: np.d
 def refuse_packed(vectors: NDArray[Any], what: str) -> None:
     """Raise if the numbers are the bytes of packed binary embeddings (precision "binary" or "ubinary").
 
-    Of the ten texts nearest by the cosine of such bytes, three are among the ten nearest by the embeddings. Numbers
-    that were scaled to bytes (precision "int8" or "uint8") keep eight or nine of the ten, and pass. Stores return bytes
-    as floats, so the values decide and not the dtype.
+    Numbers that were scaled to bytes (precision "int8" or "uint8") pass. Stores return bytes as floats, so the values
+    decide and not the dtype.
     """
     # Nearly all embeddings are told by their first number.
     if vectors.shape[-1] < _LEAST_BYTES or vectors.item(0) % 1:
         return
-    while vectors.ndim > 2:
-        vectors = vectors[0]
-    rows = np.atleast_2d(vectors)[:64]
-    if not (np.abs(rows) <= 255).all():
+    rows = vectors.reshape(-1, vectors.shape[-1])[:64]
+    if not (np.abs(rows) <= 255).all() or (rows % 1).any():
         return
     lowest = 0 if rows.min() >= 0 else -128
-    if rows.min() < lowest or rows.max() > lowest + 255 or (rows % 1).any():
-        return
     at_ends = ((rows == lowest) | (rows == lowest + 255)).mean()
-    if at_ends <= _MOST_AT_ENDS and rows.std(dtype=np.float64) >= _EVEN_DEVIATION:
+    inside = rows.min() >= lowest and rows.max() <= lowest + 255
+    if inside and at_ends <= _MOST_AT_ENDS and rows.std(dtype=np.float64) >= _EVEN_DEVIATION:
         raise InvalidInputError(
             f"{what}: these are bytes of packed binary embeddings, whole numbers evenly spread over "
             f"{lowest}..{lowest + 255}. A byte holds the signs of eight numbers, so bytes cannot be compared as "
@@ -116,13 +112,13 @@ def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[An
     """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal."""
     given = as_numeric(query, "query")
     if given.ndim != 2:
-        return _unit_vector(given, shape, dtype)[None]
+        return as_unit_vector(given, shape, dtype)[None]
     if not len(given):
         raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
     units = np.empty((len(given), shape[-1]), dtype)
     for row, one in enumerate(given):
         try:
-            units[row] = _unit_vector(one, shape, dtype)
+            units[row] = as_unit_vector(one, shape, dtype)
         except InvalidInputError as error:
             raise InvalidInputError(f"row {row} of the query: {error}") from None
     return read_only(units[:1] if (count_repeats(units) == len(units)).all() else units)
@@ -138,10 +134,7 @@ def count_repeats(units: FloatArray) -> NDArray[np.int64]:
 
 def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
     """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have."""
-    return _unit_vector(as_numeric(query, "query"), shape, dtype)
-
-
-def _unit_vector(q: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
+    q = as_numeric(query, "query")
     if q.ndim != 1 or q.shape[0] != shape[-1]:
         hint = (
             f"; the lengths differ: {explain_lengths(q.shape[0], shape[-1])}"

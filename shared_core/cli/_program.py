@@ -24,8 +24,7 @@ from rich.progress import track
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from .._validation import quoted, rename_arguments
-from ..errors import InvalidParameterError, SetSelectError
+from ..errors import InvalidParameterError, SetSelectError, quoted, rename_arguments
 from ..signals.embedding_models import SentenceModel, Track, load_model
 from . import COMMANDS
 

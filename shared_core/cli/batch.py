@@ -9,8 +9,7 @@ import typer
 from rich.text import Text
 
 from .._parsing import parse_json
-from .._validation import quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 from ..selection.route import DEFAULT_K
 from ..selectors.registry import DEFAULT_SELECTOR, capabilities_of, make_selector
 from ._program import FINE, WITH_PROBLEMS, message_console, result_console, stop
@@ -42,9 +41,6 @@ def batch(
         str | None,
         typer.Option(help="Column of lists of numbers, one for each candidate: relevance in place of the cosine."),
     ] = None,
-    relevance_scale: Annotated[
-        str, typer.Option(help="Scale of the relevance of each query: minmax, rank, sigmoid, zscore, or none.")
-    ] = "minmax",
     question_column: Annotated[
         str | None, typer.Option(help="Column of the queries' texts, whose words coverage reads; needs --texts.")
     ] = None,
@@ -63,7 +59,6 @@ def batch(
     Exit code: 0 success; 1 done, but some rows have an error in place of a selection; 2 could not run.
     """
     say = message_console()
-    scale: Any = None if relevance_scale == "none" else relevance_scale
     try:
         from ..batch.tables import select_dataset
 
@@ -73,7 +68,7 @@ def batch(
         done = select_dataset(
             queries, index, out=out, k=k, selector=chosen, fetch_k=fetch_k, id_column=id_column,
             vector_column=vector_column, candidates_column=candidates_column, relevance_column=relevance_column,
-            relevance_scale=scale, question_column=question_column, texts=texts, block_rows=block_rows,
+            question_column=question_column, texts=texts, block_rows=block_rows,
             concurrency=workers if ray or workers > 1 else None, progress=say.is_terminal,
         )  # fmt: skip
     except KeyboardInterrupt:

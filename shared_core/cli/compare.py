@@ -12,8 +12,7 @@ import typer
 from rich.text import Text
 
 from .._files import write_atomically
-from .._validation import quoted
-from ..errors import InvalidParameterError
+from ..errors import InvalidParameterError, quoted
 from ..evaluation.compare import check_options, diagnose_documents, need_extra
 from ..evaluation.compare import compare as compare_methods
 from ..evaluation.corpus import JudgedCorpus, beir_files, read_documents, read_judged, read_queries
@@ -61,9 +60,8 @@ def compare(
     vectors: Annotated[Path | None, typer.Option(help="Vectors of the documents: .npy, in their order.")] = None,
     query_vectors: Annotated[Path | None, typer.Option(help="Vectors of the queries: .npy, in their order.")] = None,
     k: Annotated[
-        str,
-        typer.Option("--k", help="Documents to pick, or several numbers with commas: the first one decides."),
-    ] = "5",
+        list[int] | None, typer.Option("--k", help="Documents to pick, default 5. Can be repeated: the first decides.")
+    ] = None,
     fetch_k: Annotated[
         int | None, typer.Option(min=1, help="Nearest documents to pick them from. Default: 5 k, at least 50.")
     ] = None,
@@ -83,9 +81,6 @@ def compare(
             "precision or topic_precision. Default: the most specific one that enough of your queries support."
         ),
     ] = None,
-    keep_duplicates: Annotated[
-        bool, typer.Option("--keep-duplicates", help="Count documents with the same text as several, and not once.")
-    ] = False,
     cache: Annotated[
         Path | None, typer.Option(help="Folder for embeddings. Default: SETSELECT_CACHE, or ~/.cache/setselect.")
     ] = None,
@@ -98,7 +93,7 @@ def compare(
     """
     say = message_console()
     try:
-        sizes = _read_sizes(k)
+        sizes = k or [5]
         check_options(sizes, fetch_k, decide_by)
         asks = bool(demo or folder or queries or qrels)
         _refuse_unused(context, asks)
@@ -107,8 +102,8 @@ def compare(
         need_extra(*packages, extra="compare" if needs_model else "eval")
         source = VectorSource(say, vectors, query_vectors, model, cache)
         shown: dict[str, Any] = {"fetch_k": fetch_k, "track": show_progress(say)}
-        options: dict[str, Any] = {"k": sizes, "decide_by": decide_by, "drop_duplicates": not keep_duplicates}
-        options["settings"] = distinct([*sweep(), *map(parse_setting, setting or ())])
+        settings = distinct([*sweep(), *map(parse_setting, setting or ())])
+        options: dict[str, Any] = {"k": sizes, "decide_by": decide_by, "settings": settings}
         found: Comparison | Diagnosis
         if store is not None:
             (opened, compare_opened, diagnose_opened), shown["title"] = _load_store(store), store
@@ -144,7 +139,7 @@ _UNUSED = {
     "store": ("folder", "documents", "qrels", "vectors", "query_vectors", "model", "cache"),
     "folder": ("documents", "queries"),
 }
-_OF_QUERIES = ("query_vectors", "setting", "decide_by", "keep_duplicates")
+_OF_QUERIES = ("query_vectors", "setting", "decide_by")
 
 
 def _refuse_unused(context: typer.Context, asks: bool) -> None:
@@ -204,15 +199,6 @@ def _load_store(given: str) -> tuple[Any, Callable[..., Comparison], Callable[..
     package, *names = adapter
     compare, diagnose = (getattr(import_module(package), name) for name in names)
     return value, compare, diagnose
-
-
-def _read_sizes(k: str) -> list[int]:
-    try:
-        return [int(number) for number in k.split(",")]
-    except ValueError:
-        raise InvalidParameterError(
-            f"--k must be a whole number, or several with commas between them, got {quoted(k)}"
-        ) from None
 
 
 def _check_out(out: Path | None) -> list[str]:

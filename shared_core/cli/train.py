@@ -19,7 +19,7 @@ from rich.text import Text
 
 from .._files import hold_lock, remove_leftovers
 from .._parsing import parse_object
-from .._validation import import_library, quoted
+from .._validation import import_library
 from ..errors import InvalidInputError, InvalidParameterError, SetSelectWarning
 from ..evaluation.corpus import JSON_SUFFIXES, parse_lines, text_of
 from ..learning import (
@@ -49,8 +49,6 @@ def train(
     context: typer.Context,
     pool: Annotated[Path, typer.Argument(help="JSON lines with the keys question and answer.")],
     out: Annotated[Path, typer.Option(help="File for the kernel: .safetensors.")],
-    question: Annotated[str, typer.Option(help="Key of the question in a line.")] = "question",
-    answer: Annotated[str, typer.Option(help="Key of the answer in a line.")] = "answer",
     model: Annotated[str, typer.Option(help="Name or folder of a sentence-transformers model.")] = DEFAULT_MODEL,
     vectors: Annotated[
         Path | None, typer.Option(help="In place of a model: a .npy file with a row for each line that is not blank.")
@@ -77,20 +75,9 @@ def train(
         typer.Option(min=1, help="Number of nearest items from which examples are picked and subsets are drawn."),
     ] = DEFAULTS.fetch_k,
     subsets: Annotated[
-        int | None,
-        typer.Option(min=1, help="Subsets for each item. Default: at most 96 k for listwise, else fetch-k // k."),
+        int | None, typer.Option(min=1, help="Subsets for each item. Default: 96 k at most, or fetch-k // k.")
     ] = None,
-    skew_rank: Annotated[
-        int, typer.Option(min=0, help="Columns of B, the skew-symmetric part; 0 gives a symmetric kernel.")
-    ] = DEFAULTS.skew_rank,
     epochs: Annotated[int, typer.Option(min=1, help="Largest number of epochs.")] = DEFAULTS.epochs,
-    held_out: Annotated[
-        float,
-        typer.Option(help="Share of the items that is not used in training, but to measure what the kernel gains."),
-    ] = DEFAULTS.held_out,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed for the drawn subsets, the split, the initial kernel and the batches.")
-    ] = DEFAULTS.seed,
     device: Annotated[str, typer.Option(help="Device that trains the kernel: cpu, cuda.")] = DEFAULTS.device,
 ) -> None:
     """Learn an NDPP kernel from your own questions and answers: which examples help together.
@@ -110,7 +97,7 @@ def train(
         # A missing package is reported here, before hours of labelling.
         for name in ("torch", "safetensors", "tqdm"):
             import_library(name, "train")
-        items = read_pool(pool, question, answer)
+        items = read_pool(pool)
         scorer = feedback_of(feedback, endpoint, llm)
         queries = find_queries(items, scorer, feedback)
         if len(queries) < len(items):
@@ -140,7 +127,7 @@ def find_labels(out: Path) -> Path:
     return out.with_suffix(".labels.jsonl")
 
 
-def read_pool(path: Path, question: str, answer: str) -> list[dict[str, str]]:
+def read_pool(path: Path) -> list[dict[str, str]]:
     """The items of JSON lines, with the keys ``question`` and ``answer``. A bad line is an error."""
     if path.suffix.lower() not in JSON_SUFFIXES:
         raise InvalidParameterError(
@@ -149,7 +136,7 @@ def read_pool(path: Path, question: str, answer: str) -> list[dict[str, str]]:
 
     def read_item(line: str) -> dict[str, str]:
         record = parse_object(line)
-        return {"question": text_of(record, (question,)), "answer": text_of(record, (answer,))}
+        return {key: text_of(record, (key,)) for key in ("question", "answer")}
 
     items = list(parse_lines(path, read_item))
     if not items:
@@ -169,15 +156,15 @@ def feedback_of(name: str | None, endpoint: str | None, llm: str | None) -> Feed
         return CoverageFeedback(symbols=SYMBOLS[name or "coverage"])
     if ":" in name and not Path(name).exists():
         return CoverageFeedback(symbols=import_attribute("--feedback", name, "a function"))
+    # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
     try:
         return LanguageModelFeedback(LanguageModel(name))
     except (InvalidParameterError, ImportError):
         raise
-    # A wrong name, a network failure and a damaged folder raise exceptions of four libraries.
     except Exception as error:
         raise InvalidParameterError(
-            f"--feedback {name} is none of {', '.join(SYMBOLS)}, does not have the form module:function, and cannot be "
-            f"loaded as a model: {error}"
+            f"--feedback {name} is not one of {', '.join(SYMBOLS)}, nor module:function, and cannot be loaded as a "
+            f"model: {error}"
         ) from error
 
 
@@ -185,16 +172,11 @@ def find_queries(items: Sequence[Mapping[str, str]], feedback: Feedback, name: s
     """Rows of the items that can be queries: all, or with coverage those whose answers have symbols."""
     if not isinstance(feedback, CoverageFeedback):
         return list(range(len(items)))
-    rows = []
-    for row, item in enumerate(items):
-        # A function of the user's may raise anything.
-        try:
-            if frozenset(feedback.symbols(item["answer"])):
-                rows.append(row)
-        except Exception as error:
-            raise InvalidParameterError(
-                f"--feedback {name} failed for the answer {quoted(item['answer'])}: {type(error).__name__}: {error}"
-            ) from error
+    # A function of the user's may raise anything.
+    try:
+        rows = [row for row, item in enumerate(items) if frozenset(feedback.symbols(item["answer"]))]
+    except Exception as error:
+        raise InvalidParameterError(f"--feedback {name} failed: {type(error).__name__}: {error}") from error
     if not rows:
         raise InvalidInputError(
             "this feedback finds no symbols in any answer, so coverage cannot be measured: use --feedback words for "

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .._validation import argument_name, import_library, quoted
-from ..errors import InvalidParameterError
+from .._validation import import_library
+from ..errors import InvalidParameterError, argument_name, quoted
 from ..selectors.registry import DEFAULT_SELECTOR
 from .judging import JudgedQuery, Matrix
 from .measures import bootstrap_interval, paired_test
@@ -24,8 +24,6 @@ ON_REQUEST = ("alpha_ndcg", "ndcg", "success", "precision", "topic_precision")
 # The measures of what is found. Only these can be compared between different numbers of picks.
 COUNTED = (*DECIDING, "success")
 CHANCE, POWER = 0.05, 0.8
-# Sums of the same numbers in another order differ by less than this.
-_ROUNDING = 1e-9
 # With fewer queries no difference has p < 0.05: the smallest p value is 2 / 2^queries.
 _FEWEST = 6
 # Fewer queries than this share need two texts or more if few do.
@@ -43,12 +41,11 @@ SENTENCES = {
     "too few": "Too few to tell: {label} has the highest {measure}, {mean} over {over}. It is {lead} above {rival}, "
     "which may be chance ({p}). A difference of this size needs about {needed:,} queries.",
     "equal": "No row is better than similarity: {rival} has the same {measure}, {mean} over {over}.",
-    "alone": "{label} has a {measure} of {mean} over {over}; there is no other row.",
     "worse": "Against similarity it makes {better} of the queries better and {worse} worse, by {loss} on average. "
     "{worst_query} loses most: {worst_loss}.",
     "none worse": "Against similarity it makes {better} of the queries better, and none worse.",
     "simpler": "{simple} has {simple_mean}. The difference may be chance ({simple_p}), and it is simpler.",
-    "selected": "Of what setselect selects, {simple} is the best: it has {simple_mean} (the difference: {simple_p}).",
+    "selected": "Of what setselect selects, {simple} has the highest: {simple_mean} (the difference: {simple_p}).",
     "few need two": "Few of your questions need two texts or more ({needing}). Where one text is enough, a set adds "
     "little to it.",
     "points": "{repeats} Point recall counts near-repeats as one point. This comparison is for readers who need "
@@ -86,7 +83,6 @@ def recommend(
     tells how many gold documents nearly repeat another one.
     """
     by_key = {column.measure.key: column for column in columns}
-    check_deciding(decide_by, by_key)
     counts = {key: len(by_key[key].queries) for key in DECIDING if key in by_key}
     key = decide_by or next((key for key, n in counts.items() if 2 * n >= max(counts.values())), None)
     if key is None:
@@ -96,24 +92,23 @@ def recommend(
         return Recommendation(None, None, None, (SENTENCES["all zero"].format(measure=measure.name),))
     best, *others = rank_rows(of_queries)
     to_similarity, to_best = (_p_values(of_queries, row) for row in (0, best))
-    rival = (others[0] if others else None) if best == 0 else 0
-    gaps = of_queries[best] - (0 if rival is None else of_queries[rival])
-    p = 1.0 if rival is None else to_similarity[best or rival]
+    rival = 0 if best else others[0]
+    gaps = of_queries[best] - of_queries[rival]
+    p = to_similarity[best or rival]
     ranked = settings[best].method == "ranking"
     if ranked:
         simple = next((row for row in others if row and settings[row].method != "ranking"), None)
     else:
         simple = next((row for row in range(1, best) if p < CHANCE <= to_best[row]), None)
-    needed = None if rival is None or p < CHANCE else count_needed(gaps, len(others))
+    needed = None if p < CHANCE else count_needed(gaps, len(others))
     lead = differences[best, key]
-    interval = bootstrap_interval(gaps)
     facts: dict[str, object] = {
         "measure": measure.name,
         "over": counted(len(names), "query", "queries"),
         "label": settings[best].label,
         "mean": _with_interval(values[best, key]),
-        "rival": None if rival is None else settings[rival].label,
-        "lead": _with_interval(Estimate(float(gaps.mean()), *interval, len(names))),
+        "rival": settings[rival].label,
+        "lead": _with_interval(Estimate(float(gaps.mean()), *bootstrap_interval(gaps), len(names))),
         "p": p_value(p) + (f", corrected for {len(others)} comparisons" if len(others) > 1 else ""),
         "needed": needed,
         "better": percent(lead.better),
@@ -122,7 +117,7 @@ def recommend(
         "worst_query": quoted(texts.get(lead.worst_query or "", lead.worst_query)),
         "worst_loss": number(lead.worst_loss),
     }
-    cases = ["alone" if rival is None else "best" if p < CHANCE else "equal" if needed is None else "too few"]
+    cases = ["best" if p < CHANCE else "equal" if needed is None else "too few"]
     if best:
         cases.append("none worse" if lead.worst_query is None else "worse")
     if simple is not None:
@@ -130,7 +125,8 @@ def recommend(
         facts["simple_p"] = p_value(to_best[simple])
         cases.append("selected" if ranked else "simpler")
     several = sum(number > 1 for number in parts)
-    if several < _FEW * len(parts):
+    # Where a set is clearly better, its words are what helps.
+    if p >= CHANCE and several < _FEW * len(parts):
         facts["needing"] = f"{several:,} of {len(parts):,}"
         cases.append("few need two")
     claims = [SENTENCES[case].format(**facts) for case in cases]
@@ -159,7 +155,8 @@ def count_needed(gaps: Matrix, comparisons: int) -> int | None:
     With so many, 80 % of the comparisons have p < 0.05, corrected for their number by Bonferroni.
     """
     mean, n = abs(float(gaps.mean())), len(gaps)
-    if mean < _ROUNDING:
+    # Sums of the same numbers in another order differ by less.
+    if mean < 1e-9:
         return None
     norm = import_library("scipy.stats", "eval").norm
     z = norm.ppf(1 - CHANCE / 2 / max(comparisons, 1)) + norm.ppf(POWER)
@@ -171,8 +168,6 @@ def count_needed(gaps: Matrix, comparisons: int) -> int | None:
 
 def _p_values(of_queries: Matrix, against: int) -> list[float]:
     """For each row the p value of its difference to the row ``against``; 1 for that row itself."""
-    if len(of_queries) == 1:
-        return [1.0]
     p = paired_test(np.delete(of_queries, against, axis=0), of_queries[against])
     p_values: list[float] = np.insert(p, against, 1.0).tolist()
     return p_values
@@ -233,8 +228,7 @@ def list_notes(
     if repeated:
         total = sum(len(outcome.candidates) for outcome in outcomes) + (repeated if drop_duplicates else 0)
         counts = "A text counts once, as in the retrievers" if drop_duplicates else "Every copy counts"
-        repeat = "repeats" if repeated == 1 else "repeat"
-        yield f"{repeated:,} of {total:,} candidates {repeat} the text of another candidate of their query. {counts}."
+        yield f"{repeated:,} of {total:,} candidates repeat the text of another candidate of their query. {counts}."
     if without_candidates:
         named = ", ".join(map(quoted, without_candidates[:3])) + (", ..." if len(without_candidates) > 3 else "")
         yield f"No candidates were found for {counted(len(without_candidates), 'query', 'queries')} ({named})."

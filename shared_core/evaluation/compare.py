@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import argument_name, as_numeric, check_integer
+from .._validation import as_numeric, check_integer
 from ..candidates import as_unit_rows
-from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError
+from ..errors import InvalidInputError, InvalidParameterError, VectorSourceError, argument_name
 from ..selection.route import DEFAULT_EXTRA_K, default_fetch_k
 from ..selectors.registry import check_selector
 from ..signals.embedding_models import Track, without_progress
@@ -125,7 +125,6 @@ def compare(
     corpus = convert_all(documents, as_document, "documents")
     row_of = {document.id: row for row, document in enumerate(corpus)}
     cleaned, of_ids = without_unknown_ids(convert_all(queries, as_query, "queries"), row_of)
-    check_deciding(decide_by, allowed_measures(cleaned))
     sizes, planned = check_options(k, fetch_k)
     most, reached = max(sizes), min(planned, len(corpus))
     if most > len(corpus):

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from .._parsing import decode_text, is_text, parse_json, parse_object
-from .._validation import as_float, as_plain, as_text, import_library, is_missing, quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from .._validation import as_float, import_library
+from .._values import as_plain, as_text, is_missing
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 from ..facts import PLACE_KEYS, Facts, Place, find_identifiers, read_place
 
 JSON_SUFFIXES, _TEXT_SUFFIXES = (".jsonl", ".ndjson"), (".txt", ".md")
@@ -254,12 +255,8 @@ def as_query(record: str | Mapping[str, Any] | Query, default_id: str) -> Query:
     # The rows of an Arrow table have the labels of all rows, with null where a row does not have the label.
     named = ((_as_text(label, "subtopics"), read_names(subtopics, label)) for label in subtopics)
     covered = {label: ids for label, ids in named if ids}
-    return Query(
-        _read_id(record, _QUERY_IDS, default_id),
-        text_of(record, _TEXT_KEYS),
-        read_names(record, "gold"),
-        covered,
-    )
+    name = _read_id(record, _QUERY_IDS, default_id)
+    return Query(name, text_of(record, _TEXT_KEYS), read_names(record, "gold"), covered)
 
 
 def convert_all(records: Any, convert: Callable[[Any, str], _Item], what: str) -> list[_Item]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import is_missing
+from .._values import is_missing
 from ..candidates import REFERENCE_KINDS, as_unit_rows
 from ..errors import InvalidInputError
 from ..signals.embedding_models import Track, without_progress

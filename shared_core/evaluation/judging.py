@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import id_of_text, is_missing, quoted
+from .._values import id_of_text, is_missing
 from ..candidates import Candidates, as_unit_rows
 from ..candidates.cosines import SetCosines, measure_set
-from ..errors import SetSelectError
+from ..errors import SetSelectError, quoted
 from ..facts import Facts
 from ..selection.reasons import explain
 from ..selectors.registry import Selector

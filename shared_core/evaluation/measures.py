@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import as_numeric, check_integer, check_number, import_library, quoted
+from .._validation import as_numeric, check_integer, check_number, import_library
 from ..candidates.cosines import measure_set
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 
 __all__ = [
     "alpha_ndcg", "bootstrap_interval", "mean_pairwise_cosine", "ndcg", "paired_test", "recall", "subtopic_recall",
@@ -156,10 +156,10 @@ def paired_test(ours: ArrayLike, theirs: ArrayLike, seed: int = 0) -> Any:
     Fisher's randomisation test, which flips the sign of each query's difference (Smucker, Allan and Carterette, CIKM
     2007), by ``scipy.stats.permutation_test``: exact up to 13 queries, else by 9,999 draws.
 
-    ``ours`` has the values of a method, (Q,), or a row for each of S methods, (S, Q). If many methods are tried, the
-    best of them leads by chance more often than one would. The p value of one of them is therefore the chance that
-    *any* shows a difference as large, in units of its own spread, if none differs from ``theirs``, (Q,): the
-    single-step maximum method of Westfall and Young (Resampling-Based Multiple Testing, 1993).
+    ``ours`` has the values of a method, (Q,), or a row for each of S methods, (S, Q). The best of many methods leads by
+    chance more often than one would. The p value of one of them is therefore the chance that *any* shows a difference
+    as large, in units of its own spread, if none differs from ``theirs``, (Q,): the single-step maximum method of
+    Westfall and Young (Resampling-Based Multiple Testing, 1993).
 
     >>> paired_test([[0.9] * 8, [0.7, 0.3] * 4], [0.5] * 8).tolist()
     [0.015625, 1.0]

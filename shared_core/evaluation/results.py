@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._validation import quoted
+from ..errors import quoted
 
 if TYPE_CHECKING:
     import pandas
@@ -210,8 +210,7 @@ class Comparison:
     queries : tuple of QueryView
         The first queries in full, for the report, and those of ``changes``.
     changes : tuple of QueryChange
-        The queries that the best row, or the runner-up if that is similarity, makes worse or better than similarity by
-        most; up to five of each, those that lose first.
+        The queries that the best row, or the runner-up if that is similarity, makes worse or better by most, five each.
     sizes : tuple of Size
         What is found with other numbers of picks, in ascending order; the number of the comparison is among them.
     notes : tuple of str
@@ -225,8 +224,6 @@ class Comparison:
     --------
     >>> from shared_core.evaluation.compare import compare
     >>> found = compare(["A", "B"], ["?"], ([[1.0, 0.0], [0.6, 0.8]], [[1.0, 0.0]]), k=1, title="Notes")
-    >>> found.values[0, "relevance"], found.to_json()[:18]
-    (Estimate(mean=1.0, low=1.0, high=1.0, queries=1), '{"title": "Notes",')
     >>> found
     Comparison('Notes', 12 settings, 1 query, k=1 of 2, recommended=None)
     """

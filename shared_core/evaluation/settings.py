@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import argument_name, check_fields, check_number, nearest_name, quoted
+from .._validation import check_fields, check_number
 from ..candidates import Candidates, check_constraints
-from ..errors import InvalidParameterError
+from ..errors import InvalidParameterError, argument_name, nearest_name, quoted
 from ..selection.route import Limits, select_set
 from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import (
@@ -74,7 +74,11 @@ class Adapted:
     def select_set(self, candidates: Candidates, k: int | None, *, drop_copies: bool = False, **more: Any) -> Selection:
         """:func:`select_set` with these settings."""
         limits = Limits(self.budget, self.score_threshold, self.min_gain, self.min_k, drop_copies)
-        constrained = candidates.with_constraints(self.max_per_source, self.drop_near_duplicates)
+        constrained = candidates.with_checked(
+            **check_constraints(
+                self.max_per_source, self.drop_near_duplicates, has_sources=candidates.sources is not None
+            )
+        )
         return select_set(constrained, self.selector, k, limits=limits, **more)
 
 

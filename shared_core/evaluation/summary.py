@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import quoted
 from ..candidates import as_unit_rows
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, quoted
 from .corpus import Query
 from .judging import JudgedQuery, Matrix
 from .measures import alpha_ndcg, bootstrap_interval, ndcg, recall, subtopic_recall, success

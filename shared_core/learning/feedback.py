@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from .._validation import as_float, check_integer, quoted
-from ..errors import InvalidInputError, InvalidParameterError, warn
+from .._validation import as_float, check_integer
+from ..errors import InvalidInputError, InvalidParameterError, quoted, warn
 from ..signals.language_models import TEMPLATE, LanguageModel, PromptTooLong, Scored, read_template
 from ..signals.language_models import Item as ModelItem
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import argument_name, as_names, as_numeric, import_library, quoted, rename_arguments
+from .._validation import as_numeric, import_library
+from .._values import as_names
 from ..candidates import Candidates
-from ..errors import InvalidInputError, InvalidParameterError, warn
+from ..errors import InvalidInputError, InvalidParameterError, argument_name, quoted, rename_arguments, warn
 from ..selection.route import select_set
 from ..selectors.coverage import Coverage
 from ..selectors.kernels import LinearKernel, LowRankKernel

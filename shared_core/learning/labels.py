@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 
 from .._files import hold_lock, named_errors, write_through
 from .._parsing import parse_json
-from .._validation import FloatArray, argument_name, as_float, check_integer, check_one_of, quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from .._validation import FloatArray, as_float, check_integer, check_one_of
+from ..errors import InvalidInputError, InvalidParameterError, argument_name, quoted
 from ..signals.progress import progress_bar
 from .feedback import Feedback, Pair, noting, score_all
 from .pool import Neighbours, check_rows

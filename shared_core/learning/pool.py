@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import FloatArray, as_numeric, check_integer, quoted, read_only
+from .._validation import FloatArray, as_numeric, check_integer, read_only
 from ..candidates import TIE_TOLERANCE, as_unit_rows, working_dtype
-from ..errors import InvalidInputError, InvalidParameterError
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 from .settings import FitSettings
 
 # Cosines in memory at the same time.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._validation import argument_name, check_fields, check_one_of
-from ..errors import InvalidParameterError
+from .._validation import check_fields, check_one_of
+from ..errors import InvalidParameterError, argument_name
 
 
 @dataclass(frozen=True, kw_only=True)

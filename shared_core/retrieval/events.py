@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._validation import id_of_text
+from .._values import id_of_text
 from ..errors import EmbeddingFallbackWarning, warn
 from .flow import Flow
 from .pool import ItemSelection, Pool
@@ -67,7 +67,7 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
 def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
     ids, searches = selected.pool.ids, selected.pool.searches or ()
     return {
-        "found_by": [[*(names or ())] for names in selected.found_by],
+        "found_by": [[*searches[row]] for row in selected.selection.indices.tolist()],
         "extra_retrievers": [
             {
                 "name": extra.name,
@@ -121,11 +121,13 @@ def in_shadow(
     read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
     selecting: Flow[ItemSelection],
 ) -> Flow[ItemSelection]:
-    """The result of ``selecting``, with the items that ``before`` returns, and their ids.
+    """The result of ``selecting``; with ``shadow`` also the items that ``before`` returns, and their ids.
 
     ``before`` runs first and as it would without setselect. An error of the selection, or of ``read_ids``, goes to the
     log ``setselect``.
     """
+    if not request.settings.shadow:
+        return (yield from selecting)
     returned = yield from before
     ids: Sequence[Hashable] = [None] * len(returned)
     line: dict[str, Any] = {}

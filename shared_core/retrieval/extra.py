@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import check_integer as check_integer
-from .._validation import quoted
-from ..errors import EmbeddingFallbackWarning, InvalidParameterError, warn
-from ..signals.progress import progress_bar
+from ..errors import EmbeddingFallbackWarning, InvalidParameterError, quoted, warn
 from ..texts.word_index import WordIndex
 from .events import LOGGER, is_first
 from .flow import Flow, together
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# From so many texts on, splitting them takes seconds, and a progress bar shows it.
-SHOWN_FROM = 20_000
 # The most documents that are read out of a store. Splitting more takes minutes, and holding them gigabytes.
 MOST = 1_000_000
 # After so many seconds the texts of a store that does not say what has changed are read again.
@@ -187,72 +183,50 @@ def read_answers(
         found.append(one.found_by(answer.name))
     first = len(pool.items)
     united, _ = unite(pool.found_by(VECTOR_SEARCH), found)
-    new, searches = range(first, len(united.items)), united.searches or ()
+    searches = united.searches or ()
     joined = united.take([row for row in range(first) if len(searches[row]) > 1])
-    left_out: list[int] = []
-    if new:
-        known = yield from extras.look_up(united.items[first:], united.ids[first:])
-        united = united._replace(
-            items=[*united.items[:first], *known.items],
-            ids=[*united.ids[:first], *known.ids],
-            vectors=[*united.vectors[:first], *known.vectors],
+    if len(united.items) == first:
+        return joined, [*answers]
+    known = yield from extras.look_up(united.items[first:], united.ids[first:])
+    new = united.take(range(first, len(united.items)))
+    new = new._replace(items=known.items, ids=known.ids, vectors=known.vectors)
+    filtered = {retriever.name for retriever in extras.retrievers if retriever.filters}
+    columns = list(zip(new.items, new.ids, new.searches or (), known.admitted, strict=True))
+    admitted = [passes or (passes is None and not filtered.isdisjoint(names)) for _, _, names, passes in columns]
+    out = [column for column, passes in zip(columns, admitted, strict=True) if not passes]
+    unknown = sum(passes is None for *_, passes in out)
+    if unknown and is_first(owner, "_warned_of_filter"):
+        warn(
+            f"extra_retrievers: {unknown} documents that {' or '.join(answer.name for answer in answers)} found are "
+            "left out, because the search has a filter, or another argument of the store, and it is not known whether "
+            "it lets them in: they have no ids, or the store cannot be asked. A FilteredRetriever filters them itself"
         )
-        filtered = {retriever.name for retriever in extras.retrievers if retriever.filters}
-        admitted = [
-            passes or (passes is None and not filtered.isdisjoint(searches[row]))
-            for row, passes in zip(new, known.admitted, strict=True)
-        ]
-        left_out = [row for row, passes in zip(new, admitted, strict=True) if not passes]
-        unknown = sum(known.admitted[row - first] is None for row in left_out)
-        if unknown and is_first(owner, "_warned_of_filter"):
-            warn(
-                f"extra_retrievers: {unknown} documents that {' or '.join(answer.name for answer in answers)} found "
-                "are left out, because the search has a filter or another argument of the store, and it is not known "
-                "whether it lets them in: they have no ids, the store does not have them, or it cannot be asked. "
-                "Documents that the vector search finds too are candidates, and those of a FilteredRetriever"
-            )
-        rows = [row for row in new if row not in {*left_out}]
-        more = yield from _complete(owner, united, first, rows, extras, embed)
-        joined, _ = unite(joined, [more])
-    names = [united.text(united.items[row])[:60] if united.ids[row] is None else united.ids[row] for row in left_out]
-    pairs = list(zip(names, left_out, strict=True))
+    more = yield from _complete(owner, new.take([row for row, passes in enumerate(admitted) if passes]), extras, embed)
+    joined, _ = unite(joined, [more])
+    left = [(pool.text(item)[:60] if name is None else name, names) for item, name, names, _ in out]
     return joined, [
-        answer._replace(left_out=[name for name, row in pairs if answer.name in searches[row]]) for answer in answers
+        answer._replace(left_out=[name for name, names in left if answer.name in names]) for answer in answers
     ]
 
 
-def _complete(
-    owner: Settings,
-    united: Pool,
-    first: int,
-    rows: Sequence[int],
-    extras: Extras,
-    embed: Callable[[list[str]], Flow[Any]],
-) -> Flow[Pool]:
-    """The items at ``rows`` with their vectors: stored ones, those of candidates with the same text, and new ones.
-
-    The candidates of the vector search are the ``first`` ones.
-    """
-    pool = united.take(rows)
-    missing = [row for row in rows if united.vectors[row] is None]
+def _complete(owner: Settings, pool: Pool, extras: Extras, embed: Callable[[list[str]], Flow[Any]]) -> Flow[Pool]:
+    """The items with their vectors: stored ones, and new ones of the texts that the store does not have."""
+    missing = [row for row, vector in enumerate(pool.vectors) if vector is None]
     if not missing:
         return pool
-    texts = list(map(united.text, united.items))
-    vectors = dict(zip(texts[:first], united.vectors[:first], strict=True))
-    unknown = [row for row in missing if texts[row] not in vectors]
-    if unknown:
-        new = list(dict.fromkeys(texts[row] for row in unknown))
-        if (model := extras.model()) and is_first(owner, "_warned_of_embedding"):
-            nameless = sum(united.ids[row] is None for row in unknown)
-            warn(
-                f"extra_retrievers: each query embeds the texts of further documents ({len(new)} this time) with "
-                f"{model}: the store has no vectors for them, and {nameless or 'none'} of them have no id to look "
-                "vectors up by. Search documents with the ids that they have there, or use a cache of embeddings",
-                EmbeddingFallbackWarning,
-            )
-        vectors |= zip(new, (yield from embed(new)), strict=True)
-    pairs = zip(rows, pool.vectors, strict=True)
-    return pool._replace(vectors=[vectors[texts[row]] if vector is None else vector for row, vector in pairs])
+    if (model := extras.model()) and is_first(owner, "_warned_of_embedding"):
+        nameless = sum(pool.ids[row] is None for row in missing)
+        warn(
+            f"extra_retrievers: each query embeds the texts of further documents ({len(missing)} this time) with "
+            f"{model}: the store has no vectors for them, and {nameless or 'none'} of them have no id to look vectors "
+            "up by. Search documents with the ids that they have there, or use a cache of embeddings",
+            EmbeddingFallbackWarning,
+        )
+    vectors = [*pool.vectors]
+    new = yield from embed([pool.text(pool.items[row]) for row in missing])
+    for row, vector in zip(missing, new, strict=True):
+        vectors[row] = vector
+    return pool._replace(vectors=vectors)
 
 
 @dataclass(frozen=True)
@@ -399,7 +373,7 @@ class WordSearch(Generic[Item]):
                 texts = {name: texts[name] for name in marks if name in texts}
             index, rows = state.index, tuple(texts.values())
             if rows != index.texts:
-                index = WordIndex(rows, index, _track).prepare()
+                index = WordIndex(rows, index).prepare()
             self._state = _State(dict.fromkeys(texts) if listing.by_id else {**items}, index, marks, now)
             return self._state
 
@@ -439,10 +413,3 @@ def share_search(kind: ItemKind[Item], store: Any) -> WordSearch[Item]:
             _SHARED[id(store)] = WordSearch(kind, store=weakref.ref(store))
             weakref.finalize(store, _SHARED.pop, id(store), None)
         return _SHARED[id(store)]
-
-
-def _track(texts: Sequence[str]) -> Iterable[str]:
-    with progress_bar(len(texts) >= SHOWN_FROM, len(texts), "text", "indexing words") as advance:
-        for text in texts:
-            yield text
-            advance()

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from .._validation import is_missing, quoted
-from .._validation import nearest_name as nearest_name
-from ..errors import InvalidInputError, InvalidParameterError, PerspectiveError
+from .._values import is_missing
+from ..errors import InvalidInputError, InvalidParameterError, PerspectiveError, quoted
+from ..errors import nearest_name as nearest_name
 from ..perspective import PAP
 from ..selection.effects import refuse_unknown as refuse_unknown
 from ..selectors.registry import selector_class, selector_names, selector_parameters

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_float, as_numeric, as_plain, quoted
+from .._validation import as_float, as_numeric
+from .._values import as_plain
 from ..candidates import REFERENCE_KINDS
-from ..errors import InvalidInputError, VectorSourceError, explain_lengths
+from ..errors import InvalidInputError, VectorSourceError, explain_lengths, quoted
 from ..selectors.selection import Selection
 from ..texts import Texts
 from ..texts.neighbours import Neighbours
@@ -254,12 +255,6 @@ class ItemSelection(NamedTuple):
             return [[position] for position in range(len(rows))]
         position = {row: position for position, row in enumerate(rows)}
         return [[position[row] for row in run] for run in self.neighbours.find_runs(rows)]
-
-    @property
-    def found_by(self) -> list[tuple[str, ...] | None]:
-        """For each selected item the names of the searches that found it; None if there was only one search."""
-        searches = self.pool.searches
-        return [None if searches is None else searches[row] for row in self.selection.indices.tolist()]
 
     @property
     def serving(self) -> list[str | None]:

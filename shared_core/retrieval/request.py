@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_optional, as_plain, as_ranks, check_number, quoted
+from .._validation import check_number
+from .._values import as_optional, as_plain, as_ranks
 from ..candidates import CONSTRAINTS, Candidates, as_parts
-from ..errors import BudgetError, InvalidInputError, InvalidParameterError, warn
+from ..errors import BudgetError, InvalidInputError, InvalidParameterError, quoted, warn
 from ..facts import Facts, describe_item, item_id, read_facts
 from ..selection.effects import find_without_effect
 from ..selection.reasons import explain
@@ -142,18 +144,6 @@ class Request:
             limits=self.limits,
         )
 
-        def say_why() -> list[str]:
-            cover = self.settings.cover if self.capabilities.words else None
-            return explain(
-                selection,
-                self.selector,
-                question=question,
-                queries=asked,
-                texts=texts,
-                shown=shown,
-                values=None if cover is None else read_some(distinct.items, cover, "cover", self.view),
-            )
-
         # A constraint or repeated items may have left the set short.
         may_be_short = self.is_constrained or len(distinct.items) < len(pool.items) or bool(selection.left_out)
         return ItemSelection(
@@ -166,7 +156,9 @@ class Request:
             queries=asked,
             texts=texts,
             neighbours=texts.neighbours if texts is not None and self.settings.join_neighbours else None,
-            explain=say_why,
+            explain=partial(
+                explain, selection, self.selector, question=question, queries=asked, texts=texts, shown=shown
+            ),
         )
 
     def _find_shown(self, pool: Pool) -> list[int]:

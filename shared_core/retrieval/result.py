@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from .._validation import as_finite, as_plain, is_missing
+from .._validation import as_finite
+from .._values import as_plain, is_missing
 from ..facts import START
 from ..texts.neighbours import count_shared
 from .pool import ItemSelection, name_of_text
@@ -17,6 +18,8 @@ T = TypeVar("T")
 
 # The metadata key under which a joined item has the ids of its parts, and by them the names of their texts.
 JOINED = "selection_joined"
+# The keys of LlamaIndex's SentenceWindowNodeParser, whose values are texts.
+_TEXTS = ("window", "original_text")
 # How the keys end under which rerankers leave their score.
 _SCORE = "score"
 
@@ -77,15 +80,13 @@ def _list_scores(
         for row in (selected.referring[at] for at in parts)
         if row is not None and selected.texts is not None
     ]
-    gains, searches = selected.selection.gains.tolist(), selected.found_by
-    found_by = dict.fromkeys(search for at in parts for search in searches[at] or ())
+    gains = selected.selection.gains.tolist()
     added = {
         "selection_relevance" if "relevance_score" in metadata else "relevance_score": relevance,
         "selection_score": sum(gains[at] for at in parts),
         "selection_reason": " / ".join(reasons[at] for at in parts),
         "selection_referred_by": next((str(name) for name in names if name is not None), None),
         "selection_serves": selected.serving[parts[0]],
-        "selection_found_by": ", ".join(found_by) or None,
     }
     return {key: value for key, value in added.items() if value is not None and key not in metadata}
 
@@ -143,11 +144,15 @@ def _continue(text: str, following: str, offset: int | None) -> tuple[str, str]:
 def merge_metadata(metadatas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The metadata of neighbours as one: equal values as they are, and different ones as a list in reading order.
 
-    Missing values are left out. ``"start_index"`` is that of the first one, and a score is the highest.
+    Missing values are left out. ``"start_index"`` is that of the first one, a score is the highest, and the texts of a
+    sentence window are joined.
     """
     merged: dict[str, Any] = {}
     for key in dict.fromkeys(key for metadata in metadatas for key in metadata):
         values = [metadata[key] for metadata in metadatas if not is_missing(metadata.get(key))]
+        if key in _TEXTS and all(isinstance(value, str) for value in values):
+            merged[key] = join_texts(values, [None] * len(values))
+            continue
         numbers = [as_finite(as_plain(value)) for value in values]
         if values and str(key).endswith(_SCORE) and not any(map(math.isnan, numbers)):
             merged[key] = values[numbers.index(max(numbers))]

@@ -87,8 +87,6 @@ def search_and_select(
 ) -> Flow[ItemSelection]:
     """The set for the queries that ``embedding`` gives. A warning that comes once comes once for each ``owner``."""
     selecting = _search_and_select(request, owner, embedding, store)
-    if not request.settings.shadow:
-        return selecting
     return in_shadow(request, question, store.before(request.k or DEFAULT_K), store.read_ids, selecting)
 
 
@@ -119,8 +117,6 @@ def select_among(
         warn_of_ignored_scores(request, owner, selected, score)
         return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
-    if not request.settings.shadow:
-        return select()
     return in_shadow(request, question, give(retrieved), read_ids, select())
 
 
@@ -142,19 +138,18 @@ def _search_and_select(
 ) -> Flow[ItemSelection]:
     started = time.perf_counter()
     queries = yield from embedding
-    extras = store.extras
-    if len(queries) == 1 and extras is None:
+    if len(queries) == 1 and store.extras is None:
         _warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
     least = None if request.k is None else request.k + len(request.shown)
     joined: Pool | None = None
     reports: list[ExtraSearch] = []
     while fetch_k is not None:
-        if extras is None or joined is not None:
-            pool = yield from search_together(queries, store.search, fetch_k, least)
-        else:
+        if joined is None:
             extra_k = request.settings.extra_k
-            pool, joined, reports = yield from search_beside(owner, queries, store, extras, fetch_k, extra_k, least)
+            pool, joined, reports = yield from search_beside(owner, queries, store, fetch_k, extra_k, least)
+        else:
+            pool = yield from search_together(queries, store.search, fetch_k, least)
         if joined is not None:
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         selected: ItemSelection = yield Step(partial(request.select, pool, queries, store.weigh))
@@ -185,15 +180,12 @@ def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: i
 
 
 def search_beside(
-    owner: Settings,
-    queries: Sequence[EmbeddedQuery],
-    store: Store,
-    extras: Extras,
-    fetch_k: int,
-    extra_k: int,
-    least: int | None,
-) -> Flow[tuple[Pool, Pool, list[ExtraSearch]]]:
+    owner: Settings, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int, extra_k: int, least: int | None
+) -> Flow[tuple[Pool, Pool | None, list[ExtraSearch]]]:
     """What the vector search finds; what the extra retrievers find; and what happened to each of them."""
+    extras = store.extras
+    if extras is None:
+        return (yield from search_together(queries, store.search, fetch_k, least)), None, []
     each = extra_k if len(queries) == 1 else share_fetch_k(extra_k, least, len(queries))
     asking: list[Flow[Any]] = [ask(owner, retriever, queries, each) for retriever in extras.retrievers]
     pool, *answers = yield from together([search_together(queries, store.search, fetch_k, least), *asking])
@@ -217,17 +209,13 @@ def search_to_compare(
     """
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
     by_words = bm25 = None
-    if store.extras is None:
-        pool = yield from search_together(queries, store.search, fetch_k, least)
-        candidates = len(pool.items)
-    else:
-        beside = search_beside(owner, queries, store, store.extras, fetch_k, DEFAULT_EXTRA_K, least)
-        pool, joined, _ = yield from beside
-        candidates = len(pool.items)
+    pool, joined, _ = yield from search_beside(owner, queries, store, fetch_k, DEFAULT_EXTRA_K, least)
+    candidates = len(pool.items)
+    if joined is not None:
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
-        if store.extras.words is not None:
-            bm25 = store.extras.words.score(text, list(map(pool.text, pool.items)))
+    if store.extras is not None and store.extras.words is not None:
+        bm25 = store.extras.words.score(text, list(map(pool.text, pool.items)))
     pool = pool.with_each_id_once()
     items, facts = pool.items, request.read_facts(pool)
     bodies = list(map(pool.body, items))

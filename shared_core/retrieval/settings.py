@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 
-from .._validation import as_identifiers, quoted
-from ..errors import InvalidParameterError, PerspectiveError, SetSelectError
+from .._values import as_identifiers
+from ..errors import InvalidParameterError, PerspectiveError, SetSelectError, quoted
 from ..perspective import PAP
 from ..scaling import Scale
 from ..selection.route import DEFAULT_EXTRA_K
@@ -178,9 +178,8 @@ class Settings(BaseModel):
     scores: bool = False
     """Add to the metadata of copies of the documents ``selection_score`` (the gain), ``relevance_score``,
     ``selection_reason`` (why the document was selected, in words), and where they exist ``selection_referred_by`` (the
-    name of the document that leads to this one), ``selection_serves`` (the query that it serves best) and
-    ``selection_found_by`` (the searches that found it). A key that is there keeps its value; where it is
-    ``relevance_score``, the relevance that counted here is ``selection_relevance``."""
+    name of the document that leads to this one) and ``selection_serves`` (the query that it serves best). A key that is
+    there keeps its value; where it is ``relevance_score``, the relevance that counted is ``selection_relevance``."""
 
     shadow: bool = False
     """Return what was there before the selection: the ``k`` results of the store's own search, or what a postprocessor

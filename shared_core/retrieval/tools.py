@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, as_plain, as_text, is_missing, quoted
+from .._values import as_identifiers, as_plain, as_text, is_missing
 from ..candidates import as_unit_rows, as_unit_vector
-from ..errors import InvalidInputError, InvalidParameterError, warn
+from ..errors import InvalidInputError, InvalidParameterError, quoted, warn
 from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.words import match_split_words, read_text, split_clauses, split_words
 from .events import LOGGER, describe, is_first

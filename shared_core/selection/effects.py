@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from .._validation import argument_name, nearest_name
-from ..errors import InvalidParameterError, warn
+from ..errors import InvalidParameterError, argument_name, nearest_name, warn
 from ..selectors.registry import Selector, capabilities_of, selector_names, selector_parameters
 
 # An argument, and those of which it needs one. An interface may lack some of them.

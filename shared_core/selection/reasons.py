@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from .._validation import as_plain, is_missing
 from ..selectors.registry import Selector
 from ..selectors.selection import Selection, newly_served, write_reasons
 from ..texts import Texts
@@ -24,11 +23,10 @@ def explain(
     queries: Sequence[str] = (),
     texts: Texts | None = None,
     shown: Sequence[int] = (),
-    values: Sequence[object] | None = None,
 ) -> list[str]:
-    """The sentences of :func:`write_reasons` for a selection of :func:`select_set`, with its arguments.
+    """The sentences of :func:`write_reasons` for a selection with the arguments of :func:`select_set`.
 
-    ``queries`` are the questions as they are shown. ``values`` has for each candidate those of ``cover``.
+    ``queries`` are the questions as they are shown.
     """
 
     def name_row(row: int) -> str:
@@ -37,14 +35,7 @@ def explain(
     words = None
     if texts is not None and any(question) and getattr(selector, "word_weight", False):
         words = find_new_words(texts, question, selection, shown)
-    covers = newly_served(selection, queries.__getitem__)
-    if values is not None and getattr(selector, "cover_weight", False):
-        known = {value for row in shown for value in _as_values(values[row])}
-        for row, names in zip(selection.indices.tolist(), covers, strict=True):
-            new = dict.fromkeys(value for value in _as_values(values[row]) if value not in known)
-            names += map(str, new)
-            known.update(new)
-    return write_reasons(selection, words=words, covers=covers, name_row=name_row)
+    return write_reasons(selection, words=words, covers=newly_served(selection, queries.__getitem__), name_row=name_row)
 
 
 def find_new_words(
@@ -69,10 +60,3 @@ def find_new_words(
         first = np.argsort(-new, kind="stable")[:MOST_WORDS]
         found.append(names[first[new[first] > LEAST_SHARE * new.max(initial=0.0)]].tolist())
     return found
-
-
-def _as_values(value: object) -> list[Hashable]:
-    """The values of one candidate, which may be several or none."""
-    value = as_plain(value)
-    several = value if isinstance(value, (list, tuple, set, frozenset)) else [value]
-    return [one for one in several if not is_missing(one)]

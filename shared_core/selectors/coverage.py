@@ -126,11 +126,6 @@ class Coverage:
     ridge : float >= 0.0001
         α. It limits the penalty for a repetition, as in :class:`NDPP`.
 
-    Raises
-    ------
-    InvalidParameterError
-        A parameter is out of range.
-
     Examples
     --------
     >>> from setselect import Candidates, Coverage, match_words

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import check_integer, quoted
+from .._validation import check_integer
 from ..candidates import TIE_TOLERANCE, Candidates
-from ..errors import InvalidParameterError, NothingLeftError, warn
+from ..errors import InvalidParameterError, NothingLeftError, quoted, warn
 from ._constraints import make_constraints
 from .selection import Selection, make_selection
 

@@ -40,11 +40,6 @@ class MMR:
     lambda_b : float in [0, 1]
         Weight of relevance against quality. It has no effect without quality.
 
-    Raises
-    ------
-    InvalidParameterError
-        A λ lies outside [0, 1].
-
     Examples
     --------
     >>> from setselect import MMR, Candidates

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import FloatArray, as_finite, as_float64, check_range, quoted, read_only
+from .._validation import FloatArray, as_finite, as_float64, check_range, read_only
 from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
-from ..errors import InvalidParameterError, KernelError, warn
+from ..errors import InvalidParameterError, KernelError, quoted, warn
 from .greedy import GreedyState, lowest_of_best, run_compiled
 from .kernels import Kernel, LowRankKernel, as_kernel
 from .kernels.base import log_exponential
@@ -75,16 +75,13 @@ class NDPP:
     relevance_mapping : {"linear", "exponential"} or None
         How the relevance becomes r. ``"exponential"``: r = exp(relevance / (2·T)), divided by its maximum.
         ``"linear"``: r = max(relevance, 1e-6). The paper (4.4.1) has r = cos, with which an opposite vector would be as
-        relevant as an equal one. The relevance is the one that the candidates were given, else the cosine. None: what
-        the kernel has learned (its ``log_relevance``), unless a relevance was given; else ``"exponential"``.
+        relevant as an equal one. None: what the kernel has learned (its ``log_relevance``), unless a relevance was
+        given; else ``"exponential"``.
     temperature : "auto" or float > 0
         T of ``"exponential"``. The lower it is, the more relevance counts, and the less diversity. ``"auto"``:
-        T = σ, where σ is the standard deviation of the relevance of all candidates of the call, ``shown`` ones
-        included. So r depends neither on the scale nor on the offset of the relevance, and one setting suits every
-        embedding model and every reranker. If σ is 0 up to rounding, r = 1 for every candidate: only the kernel
-        decides. If there are just two candidates and their relevance differs, the less relevant one has
-        r = exp(−1), however small the difference is. A number has no effect where r is linear or learned by the
-        kernel, and a warning says so.
+        T = σ, the standard deviation of the relevance of all candidates of the call, so that one setting suits every
+        embedding model and every reranker. If σ is 0 up to rounding, only the kernel decides. A number has no effect
+        where r is linear or learned by the kernel, and a warning says so.
     ridge : float >= 0 or None
         α, which is added to the diagonal of L. It limits the penalty for a repetition: after a pick, the gain of an
         exact copy of it is multiplied by α (2 + α) / (1 + α)², about 2α. So a text that is much more relevant than the
@@ -93,9 +90,6 @@ class NDPP:
 
     Raises
     ------
-    InvalidParameterError
-        ``relevance_mapping`` is unknown, ``temperature`` is neither ``"auto"`` nor a number above 0, ``ridge`` is below
-        0, or ``kernel`` is not a kernel.
     KernelError
         The file holds no kernel. In a selection: the kernel does not know a candidate's id, takes vectors of another
         length, or holds numbers so large that a determinant overflows.
@@ -276,9 +270,8 @@ class IncrementalLU:
 
     The ratio is d_i, the pivot of candidate i if it were the next step. L is never formed: with z_i = (V_i, B_i), row i
     of Z, L_ij = z_i·left(z_j) and L_ji = z_i·right(z_j), where left(z_j) = (V_j, C B_j), right(z_j) = (V_j, −C B_j). In
-    the same way Z left_t is column t of the lower factor, and Z right_t is row t of the upper one. left_t is left(z) of
-    the pick minus the share of earlier steps, divided by the root of the pivot; right_t is the same for right(z).
-    Without B the two are equal. The caller multiplies each ratio by r_i², which is the effect of R.
+    the same way Z left_t is column t of the lower factor, and Z right_t is row t of the upper one. Without B the two
+    are equal. The caller multiplies each ratio by r_i², which is the effect of R.
     """
 
     def __init__(self, factors: Factors, shown: list[int], k: int) -> None:

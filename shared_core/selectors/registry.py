@@ -7,9 +7,8 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from .._validation import nearest_name, quoted
 from ..candidates import Candidates
-from ..errors import InvalidParameterError
+from ..errors import InvalidParameterError, nearest_name, quoted
 from .selection import Selection
 
 # The selectors of this package, for editors.
@@ -118,12 +117,6 @@ _S = TypeVar("_S", bound=type[Any])
 
 def register_selector(name: str) -> Callable[[_S], _S]:
     """Class decorator: register a frozen dataclass with a ``select`` method under ``name``, for the adapters too.
-
-    Raises
-    ------
-    InvalidParameterError
-        The name is taken, the class has no ``select``, or it is not a frozen dataclass (selectors must be hashable
-        and immutable).
 
     Examples
     --------

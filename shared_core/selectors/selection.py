@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._validation import ReadOnlyArrays, quoted, read_only
+from .._validation import ReadOnlyArrays, read_only
 from ..candidates import REFERENCE_KINDS, Candidates, cosines_with_queries, standardise
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, quoted
 
 # The repr of a selection shows at most this many picks.
 MAX_SHOWN = 20
@@ -112,11 +112,6 @@ def make_selection(
         Whether the objective is the product of the gains; by default it is their sum.
     filled_from, referred_by, shares
         The attributes of :class:`Selection`.
-
-    Raises
-    ------
-    InvalidInputError
-        A pick is not a row of the candidates, or the numbers of picks and gains differ.
 
     Examples
     --------
@@ -220,8 +215,8 @@ class Selections(ReadOnlyArrays):
 
     Attributes
     ----------
-    indices : int64, shape (Q, k)
-    gains, relevance : float64, shape (Q, k)
+    indices, gains, relevance : arrays, shape (Q, k)
+        As in :class:`Selection`.
     objective : float64, shape (Q,)
         As in :class:`Selection`.
     members : tuple of Q Selection

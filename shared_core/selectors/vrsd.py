@@ -43,11 +43,6 @@ class VRSD:
         ``shown``. The objective never falls below the greedy one. Memory: O(nk). It cannot be combined with
         ``budget``, ``max_per_source`` or ``drop_near_duplicates``.
 
-    Raises
-    ------
-    InvalidParameterError
-        ``refine`` is not a bool. In a selection: there are sub-questions.
-
     Examples
     --------
     >>> from setselect import VRSD, Candidates

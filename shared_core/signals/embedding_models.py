@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._validation import as_numeric, import_library, quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from .._validation import as_numeric, import_library
+from ..errors import InvalidInputError, InvalidParameterError, quoted
 
 Vectors = NDArray[np.float32]
 # ``track(items, description)`` yields the items and may show the progress.

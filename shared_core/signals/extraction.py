@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_integer, check_one_of, quoted
-from ..errors import InvalidParameterError, PerspectiveError, warn
+from .._validation import check_integer, check_one_of
+from ..errors import InvalidParameterError, PerspectiveError, quoted, warn
 from ..perspective import PAP
 from ..texts.fold import normalise
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._validation import argument_name, check_integer, import_library, quoted
-from ..errors import InvalidInputError, InvalidParameterError
+from .._validation import check_integer, import_library
+from ..errors import InvalidInputError, InvalidParameterError, argument_name, quoted
 
 # A forward pass has room for this many tokens for each text of the batch size. A token of an answer counts four times,
 # because it takes logits over the vocabulary.

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_integer, quoted
-from ..errors import InvalidInputError, warn
+from .._validation import check_integer
+from ..errors import InvalidInputError, quoted, warn
 from .language_models import TEMPLATE, Item, LanguageModel, read_template
 from .progress import progress_bar
 

@@ -14,8 +14,8 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from .._validation import as_optional, quoted
-from ..errors import InvalidInputError
+from .._values import as_optional
+from ..errors import InvalidInputError, quoted
 from . import kinds
 from .code import find_called, find_defined, find_files, parse_file, parse_symbol
 from .fold import clean, fold

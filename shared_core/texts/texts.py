@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import as_identifiers, as_names, as_optional, as_plain, is_missing, quoted
+from .._values import as_identifiers, as_names, as_optional, as_plain, is_missing
 from ..candidates import Parts, References
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, quoted
 from ..facts import FILE, Facts, Place, read_place
 from .identifiers import Identifier, check_identifiers, list_identifiers
 from .names import list_names

@@ -15,9 +15,6 @@ from .._validation import import_library
 from .fold import group_accented, list_spellings
 from .words import Text, check_strings
 
-# ``track(texts)`` yields the texts that have to be split, and may show the progress.
-Track = Callable[[Sequence[str]], Iterable[str]]
-
 
 class WordIndex:
     """An index for BM25 in Lucene's variant, with k1 = 1.5 and b = 0.75, as bm25s has it. It never changes.
@@ -26,13 +23,13 @@ class WordIndex:
     split into pairs. There is no stemming. Texts that an ``earlier`` index has are not split again.
     """
 
-    def __init__(self, texts: Sequence[str], earlier: WordIndex | None = None, track: Track = iter) -> None:
+    def __init__(self, texts: Sequence[str], earlier: WordIndex | None = None) -> None:
         check_strings(texts, "texts")
         self._stop_words = frozenset(import_library("bm25s.stopwords", "words").STOPWORDS_EN)
         self.texts = tuple(texts)
         vocabulary: dict[str, int] = {} if earlier is None else dict(earlier._vocabulary)
         split = {} if earlier is None else dict(zip(earlier.texts, earlier._rows, strict=True))
-        for text in track([text for text in dict.fromkeys(self.texts) if text not in split]):
+        for text in [text for text in dict.fromkeys(self.texts) if text not in split]:
             words = Text(text)
             terms = (term for term in (*words.terms, *words.characters) if term not in self._stop_words)
             split[text] = np.array([vocabulary.setdefault(term, len(vocabulary)) for term in terms], np.int32)

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import quoted, read_only
+from .._validation import read_only
 from ..candidates import Parts
-from ..errors import InvalidInputError
+from ..errors import InvalidInputError, quoted
 from .fold import LONG, bare_word, clean, find_unspaced, fold, group_accented, list_spellings, space_words, strip_markup
 
 # The constants of BM25: how fast further occurrences of a word count less, and how much the length of a text counts.

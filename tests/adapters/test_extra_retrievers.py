@@ -343,17 +343,6 @@ async def test_what_a_retriever_returns_must_be_documents(subject: Subject) -> N
 
 
 @over(RETRIEVERS)
-def test_scores_name_the_searches(subject: Subject) -> None:
-    extra = words(subject, about=None)
-    made = subject.make(subject.corpus(), fetch_k=FETCH_K, extra_retrievers=extra, scores=True)
-    found, told = subject.run(made), list[Any]()
-    subject.run(made, told=told)
-    names = [metadata(one)["selection_found_by"] for one in found]
-    assert names == [", ".join(one) for one in told[0]["found_by"]]
-    assert f"vector search, {type(extra).__name__}" in names
-
-
-@over(RETRIEVERS)
 def test_what_is_no_retriever_is_refused_with_what_to_pass(subject: Subject) -> None:
     store, other = subject.corpus(), LLAMAINDEX if subject is LANGCHAIN else LANGCHAIN
     wrong: list[tuple[Any, str]] = [

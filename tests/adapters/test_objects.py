@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from setselect import MMR, Coverage, InvalidInputError, InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
-    EXAMPLES,
     QUERY,
     RERANKERS,
     RETRIEVERS,
@@ -167,17 +166,6 @@ async def test_an_argument_of_a_call_without_effect_is_warned_of(settings: dict[
     with pytest.warns(SetSelectWarning, match=name) as told:
         await made.ainvoke(QUERY, **settings)
     assert len(told) == 1
-
-
-def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
-    settings: dict[str, Any] = {"selector": "mmr", "relevance": "number", "perspective": "northern"}
-    for subject in RERANKERS:
-        with pytest.warns(SetSelectWarning, match="perspective"):
-            subject.make(subject.corpus(), **settings)
-        # It projects the documents, or the search.
-        subject.make(subject.corpus(), **settings, corpus=True)
-    for subject in RETRIEVERS + EXAMPLES:
-        subject.make(subject.corpus(), **settings)
 
 
 # What a reranker in front of the class sets.

@@ -167,7 +167,7 @@ def train() -> None:
         pool, out = Path(folder, "pool.jsonl"), Path(folder, "kernel.safetensors")
         lines = ({"question": f"question {i} of {i % 4}", "answer": f"f{i % 4}(g{i % 3}(x))"} for i in range(24))
         pool.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        tiny = ["--k", 2, "--fetch-k", 8, "--epochs", 2, "--rank", 8, "--skew-rank", 2, "--cache", folder]
+        tiny = ["--k", 2, "--fetch-k", 8, "--epochs", 2, "--cache", folder]
         done = subprocess.run(
             [PROGRAM, *map(str, ["train", pool, "--out", out, *tiny])], capture_output=True, text=True
         )

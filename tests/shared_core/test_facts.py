@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
 from shared_core import InvalidInputError
-from shared_core._validation import quoted
+from shared_core.errors import quoted
 from shared_core.facts import read_facts
 from shared_core.retrieval.request import read_some
 from shared_core.texts import Texts

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -81,21 +79,17 @@ def test_after_a_kill_while_it_is_written_there_is_the_old_content_or_the_new_on
 # --- locks ----------------------------------------------------------------------------------------
 
 
-def in_use(path: Path, process: int) -> str:
-    return rf"^{path} .* process {process} on {re.escape(socket.gethostname())} since \d{{4}}-\d\d-\d\d"
+IN_USE = "file is in use by another run: wait"
 
 
-def test_the_second_to_lock_a_file_is_told_who_has_it(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
+def test_the_second_to_lock_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
     with hold_lock(path):
-        assert os.listdir(tmp_path) == ["labels.jsonl.lock"]
-        with pytest.raises(InvalidParameterError, match=in_use(path, os.getpid())), hold_lock(str(path)):
+        assert os.listdir(tmp_path) == ["file.lock"]
+        with pytest.raises(InvalidParameterError, match=IN_USE), hold_lock(str(path)):
             pytest.fail("two hold the lock")
         with hold_lock(tmp_path / "other"), hold_lock(None):
             assert "other.lock" in os.listdir(tmp_path)
-            (tmp_path / "other.lock").write_bytes(b"caf\xe9")
-            with pytest.raises(InvalidParameterError, match="caf"), hold_lock(tmp_path / "other"):
-                pytest.fail("two hold the lock")
     assert os.listdir(tmp_path) == []
 
 
@@ -117,14 +111,14 @@ with hold_lock(sys.argv[1]):
 
 
 def test_a_lock_lasts_as_long_as_its_process(tmp_path: Path) -> None:
-    path = tmp_path / "labels.jsonl"
+    path = tmp_path / "file"
     with subprocess.Popen([sys.executable, "-c", HOLDER, path], cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
-        with pytest.raises(InvalidParameterError, match=in_use(path, process.pid)), hold_lock(path):
+        with pytest.raises(InvalidParameterError, match=IN_USE), hold_lock(path):
             pytest.fail("two hold the lock")
         os.kill(process.pid, signal.SIGKILL)
-    assert os.listdir(tmp_path) == ["labels.jsonl.lock"]
+    assert os.listdir(tmp_path) == ["file.lock"]
     with hold_lock(path):
         pass
     assert os.listdir(tmp_path) == []

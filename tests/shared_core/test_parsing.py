@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -18,8 +17,6 @@ from shared_core._parsing import parse_json
         (' {"a": [1, 2.5, null, true]} ', {"a": [1, 2.5, None, True]}),
         ("\ufeff[1]".encode(), [1]),
         ('"\\ud83d\\ude00 \\\\ud800 é"', "😀 \\ud800 é"),
-        ("[" * 100 + "]" * 100, json.loads("[" * 100 + "]" * 100)),
-        ('[{"a": []}, "[[[["]' + " " * 9, [{"a": []}, "[[[["]),
         ("9" * 4300, 10**4300 - 1),
         ("1e999", math.inf),
     ],
@@ -34,8 +31,7 @@ def test_values_that_can_be_used(text: str | bytes, value: Any) -> None:
         ("", "column 1"),
         ('{"a": 1,}', "column 9"),
         (b'"caf\xe9"', "UTF-8"),
-        ("[" * 101 + "]" * 101, "100"),
-        ('{"a":' * 100_000, "100"),
+        ('{"a":' * 100_000, "too deep"),
         ("9" * 4301, "4,300"),
         ('"\\ud83d"', "surrogate"),
         ('{"\\udfff": 1}', "surrogate"),

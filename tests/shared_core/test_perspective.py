@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shared_core import MMR, PAP, VRSD, Candidates, PerspectiveError
+from shared_core import MMR, PAP, Candidates, PerspectiveError
 from tests import oracles
 from tests.shared_core.cases import gaussian
 
@@ -19,17 +19,6 @@ sizes = st.integers(2, 12)
 def triple(seed: int, d: int, n: int = 7) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     query, vectors = gaussian(seed, n, d)
     return query, vectors, np.random.default_rng([seed, 1]).normal(size=d)
-
-
-@settings(deadline=None, derandomize=True)
-@given(seeds, sizes, st.sampled_from(["remove", "emphasize"]))
-def test_pap_plus_is_the_explicit_projection_of_everything(seed: int, d: int, direction: str) -> None:
-    query, vectors, perspective = triple(seed, d)
-    q_p, c_p = oracles.pap_plus_explicit(oracles.unit(query), perspective, oracles.unit_rows(vectors), direction)
-    actual = PAP(perspective, corpus=True, direction=direction).apply(Candidates(query, vectors))
-    np.testing.assert_allclose(actual.relevance, oracles.cosines(q_p, c_p), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(actual.vectors, oracles.unit_rows(c_p), rtol=0, atol=1e-9)
-    oracles.assert_agrees(VRSD().select(actual, 4), oracles.vrsd(q_p, c_p, 4), (seed, d, direction))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -23,7 +23,9 @@ from setselect import (
     select,
     select_many,
 )
-from shared_core._validation import MAX_QUOTED, as_float, as_plain, as_ranks, is_missing, quoted
+from shared_core._validation import as_float
+from shared_core._values import as_plain, as_ranks, is_missing
+from shared_core.errors import MAX_QUOTED, quoted
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import os
 from typing import Any
 
-from ..._validation import quoted
-from ...errors import InvalidParameterError, KernelError
+from ...errors import InvalidParameterError, KernelError, quoted
 from .base import Kernel
 from .linear import LinearKernel
 from .low_rank import LowRankKernel

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._files import write_atomically
 from ..._parsing import SafetensorsFile
-from ..._validation import ReadOnlyArrays, as_finite, as_float64, quoted, read_only
+from ..._validation import ReadOnlyArrays, as_finite, as_float64, read_only
 from ...candidates import TIE_EPS, Candidates, cosines_with_queries
-from ...errors import InvalidInputError, KernelError
+from ...errors import InvalidInputError, KernelError, quoted
 
 Matrix = NDArray[np.float64]
 
@@ -59,9 +59,8 @@ class LearnedKernel(ReadOnlyArrays):
     def log_relevance(self, candidates: Candidates) -> Matrix | None:
         """log r of each candidate, shape (n,), float64, at most 0; None if the kernel has no temperature.
 
-        r_i = exp(cos(q W_R, e_i W_R) / (2·temperature)), divided by its maximum among the candidates, where q and e_i
-        are the unit vectors, and q is the first question. Without W_R the cosine is that of q and e_i. (The paper,
-        4.4.1, trains two encoders; here one linear map takes their place.)
+        r_i = exp(cos(q W_R, e_i W_R) / (2·temperature)), divided by its maximum, where q is the first question.
+        Without W_R the cosine is that of q and e_i. (The paper, 4.4.1, trains two encoders in place of the linear map.)
         """
         if self.temperature is None:
             return None
@@ -210,8 +209,7 @@ def log_exponential(cosines: Matrix, temperature: float) -> Matrix:
     """log of exp(cos / (2·temperature)) divided by its maximum, shape (..., n)."""
     # Half of each, because the difference of the largest numbers would overflow.
     below = cosines / 2 - cosines.max(axis=-1, keepdims=True) / 2
-    # A higher temperature keeps the order of numbers whose logarithms would be too low. A lower bound of the logarithms
-    # would make them equal.
+    # A higher temperature keeps the order of numbers whose logarithms would be too low.
     logs: Matrix = below / np.maximum(temperature, below.min(axis=-1, keepdims=True) / _LEAST_LOG)
     return logs
 

@@ -30,11 +30,6 @@ class LinearKernel(LearnedKernel):
     W_R, temperature
         As in :class:`LowRankKernel`.
 
-    Raises
-    ------
-    KernelError
-        As in :class:`LowRankKernel`. In a selection: the candidates' vectors are not of length d.
-
     Examples
     --------
     >>> import numpy as np

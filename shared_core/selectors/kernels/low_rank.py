@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._parsing import is_text, parse_json
-from ..._validation import quoted
 from ...candidates import Candidates
-from ...errors import InvalidInputError, KernelError
+from ...errors import InvalidInputError, KernelError, quoted
 from .base import LearnedKernel, Matrix
 
 
@@ -39,9 +38,7 @@ class LowRankKernel(LearnedKernel):
     Raises
     ------
     KernelError
-        Shapes do not agree, a value is NaN or inf, C is not skew-symmetric, an id occurs twice, the temperature is
-        0 or negative, or W_R comes without a temperature. In a selection: a candidate's id is unknown (the message
-        names it).
+        An array or the temperature is wrong, or an id occurs twice. In a selection: a candidate's id is unknown.
 
     Examples
     --------

@@ -150,7 +150,7 @@ def test_a_damaged_file_is_named_with_the_rows_that_cannot_be_read(index: Path, 
 @pytest.mark.parametrize(
     ("change", "error", "says"),
     [
-        ({"id_column": "name"}, InvalidInputError, "no column 'name' among id, unread, vector"),
+        ({"id_column": "name"}, InvalidInputError, "0 columns 'name' among id, unread, vector"),
         ({"id_column": "ids"}, InvalidParameterError, "id_column .*'ids'"),
         ({"fetch_k": 3}, InvalidParameterError, "fetch_k .*k = 4"),
         ({"relevance_column": "unread"}, InvalidParameterError, "without candidates_column"),
@@ -326,10 +326,8 @@ def test_a_kernel_gets_the_ids(index: Path) -> None:
 # --- candidates and relevance from columns --------------------------------------------------------
 
 
-@pytest.mark.parametrize(("selector", "scale"), [(TopK(), "minmax"), (MMR(0.3), "rank"), (NDPP(), None)], ids=repr)
-def test_given_candidates_and_relevance_have_the_selection_of_a_single_call(
-    selector: Selector, scale: Any, index: Path
-) -> None:
+@pytest.mark.parametrize("selector", [TopK(), MMR(0.3), NDPP()], ids=repr)
+def test_given_candidates_and_relevance_have_the_selection_of_a_single_call(selector: Selector, index: Path) -> None:
     rng = np.random.default_rng(20)
     hits = [rng.permutation(N)[: (20, 20, 7, 2, 60)[i % 5]].tolist() for i in range(40)]
     scores = [(np.round(rng.normal(size=len(own)), 1) * 10.0 ** (i % 4 - 1)).tolist() for i, own in enumerate(hits)]
@@ -340,10 +338,10 @@ def test_given_candidates_and_relevance_have_the_selection_of_a_single_call(
         calls.append(ids)
         return {i: corpus()[i] for i in ids}
 
-    settings = {"selector": selector, "relevance_scale": scale, "fetch_k": 1, **GIVEN}
+    settings = {"selector": selector, "fetch_k": 1, **GIVEN}
     found = select_table(given, index, 4, **settings)
     for row, query, own, worth in zip(found.to_pylist(), queries(), hits, scores, strict=False):
-        one = select(query, corpus()[own], min(4, len(own)), selector, relevance=worth, relevance_scale=scale)
+        one = select(query, corpus()[own], min(4, len(own)), selector, relevance=worth)
         assert (row["ids"], row["error"]) == ([own[i] for i in one.indices], None)
         assert row["relevance"] == [worth[i] for i in one.indices], "as it was given, not as it was scaled"
     # Numbers are passed on as numbers, each once, and are written as text.

@@ -84,14 +84,11 @@ def test_candidates_and_relevance_from_columns(folder: Path) -> None:
     rows: dict[str, Any] = {"id": names()[:6], "vector": list(queries()[:6]), "hits": [[3, 1, 2]] * 6}
     pq.write_table(pa.table(rows | {"scores": [[0.1, 7.0, 6.9]] * 6}), folder / "queries.parquet")
     similarity = (*COLUMNS, "--selector", "similarity", "--k", 2)
-    result = run(folder, *similarity, "--relevance-scale", "none")
+    result = run(folder, *similarity)
     assert (result.exit_code, result.stderr) == (0, "")
     written = pq.read_table(folder / "sets")
     assert written["ids"].to_pylist() == [[1, 2]] * 6
-    assert written["relevance"].to_pylist() == written["gains"].to_pylist() == [[7.0, 6.9]] * 6
-    again = run(folder, *similarity)
-    assert again.exit_code == 2
-    assert "(relevance_scale: None there, 'minmax' now)" in again.stderr
+    assert written["relevance"].to_pylist() == [[7.0, 6.9]] * 6
     # Without a selector: Coverage, which takes relevance.
     assert run(folder, *COLUMNS, "--k", 2, "--out", folder / "default").exit_code == 0
     assert [row[0] for row in pq.read_table(folder / "default")["ids"].to_pylist()] == [1] * 6

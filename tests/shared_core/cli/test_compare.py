@@ -110,7 +110,7 @@ def test_sizes_and_changes_are_shown_and_a_narrow_terminal_cuts_no_figure(
     asked = [{**QUERIES[0], "subtopics": {"baking": ["bread", "loaf"], "river": ["river"]}}] * 6
     write(corpus / "queries.jsonl", [*asked, {**QUERIES[1], "id": "violins"}])
     monkeypatch.setattr(compare_command, "result_console", lambda: Console(width=80))
-    shown = on(corpus, "--k", "2,3").stdout
+    shown = on(corpus, "--k", 2, "--k", 3).stdout
     assert "…" not in shown
     for measure in ("relevance", "success@2", "α-nDCG@2"):
         assert measure in shown
@@ -144,7 +144,7 @@ def test_settings_of_ones_own_are_compared(corpus: Path, words: list[str]) -> No
         (["--out", "report.pdf"], "--out"),
         (["--out", "no/such/folder/report.html"], "in a folder that exists"),
         (["--k", "0"], "--k"),
-        (["--k", "2,9"], "only 4 documents"),
+        (["--k", "2", "--k", "9"], "only 4 documents"),
         (["--k", "4", "--fetch-k", "3"], "--fetch-k"),
         (["--decide-by", "best"], "--decide-by"),
         (["--setting", "coverage max_per_sorce=2"], "did you mean 'max_per_source'"),

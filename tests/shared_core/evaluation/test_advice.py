@@ -156,4 +156,4 @@ def test_a_ranking_that_is_best_says_what_it_needs_and_what_setselect_selects_be
     column = MeasureValues(RECALL, np.array([[0.0] * 8, [0.5] * 8, [1.0] * 8]), tuple("abcdefgh"))
     told = recommend(settings, [column], *summarise([column]))
     assert (told.setting, told.runner_up) == (2, 1)
-    assert all(fact in told.text for fact in ("index of words", "Of what setselect selects, vrsd is the best"))
+    assert all(fact in told.text for fact in ("index of words", "Of what setselect selects, vrsd has the highest"))

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shared_core import select
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates, nearest_rows
@@ -13,8 +12,7 @@ from shared_core.evaluation.corpus import Document
 from shared_core.evaluation.demo import QUESTIONS, demo_corpus
 from shared_core.evaluation.judging import SearchResult
 from shared_core.evaluation.results import Comparison, Difference
-from shared_core.evaluation.settings import named, sweep
-from shared_core.selectors.registry import capabilities_of
+from shared_core.evaluation.settings import named
 from tests.embedding import corpus, embed
 
 # By hand: similarity picks b, a; vrsd picks b, c, whose sum has almost the direction of the query.
@@ -106,36 +104,6 @@ def test_every_size_is_what_a_comparison_with_that_k_finds() -> None:
     several = compare(passages(), asked, words, k=np.array([4, 30, 2]))  # type: ignore[arg-type]
     assert ([size.k for size in several.sizes], several.corpus.k, several.corpus.fetch_k) == ([2, 4, 30], 4, 60)
     assert several.measures[3].name == "recall@4"
-
-
-def test_every_setting_picks_what_select_picks_from_the_nearest() -> None:
-    documents = passages()
-    for i, record in enumerate(documents):
-        record["title"] = f"Hill {i}"
-        record["text"] += f" by Hill {(i * 3) % len(documents)}"
-    vectors = np.array([embed(f"{record['title']} {record['text']}") for record in documents])
-    queries = ["hidden northern harbour engine", "old bread", "violin river"]
-    found = compare(documents, queries, words, k=4, fetch_k=20)
-    for view, text in zip(found.queries, queries, strict=True):
-        query = embed(text)
-        cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
-        near = np.argsort(-cosines, kind="stable")[:20]
-        shown = [candidate for candidate in view.candidates if not candidate.beyond]
-        assert [candidate.id for candidate in shown] == [f"d{i}" for i in near]
-        assert [candidate.cosine for candidate in shown] == pytest.approx(cosines[near], abs=1e-6)
-        titles = [documents[i]["title"] for i in near]
-        texts = [f"{documents[i]['title']} {documents[i]['text']}" for i in near]
-        for index, (setting, selector) in enumerate(sweep()):
-            if setting.keyword_search:
-                continue
-            read: Any = {"question": text, "texts": texts} if capabilities_of(selector).words else {}
-            if selector.capabilities.references:
-                read["titles"] = titles
-            one = select(query, vectors[near], 4, selector, **read)
-            assert list(view.picks[index]) == one.indices.tolist()
-    by_label = {setting.label: index for index, setting in enumerate(found.settings)}
-    assert any("named by" in reason for view in found.queries for reason in view.reasons[by_label["coverage"]])
-    assert any(view.picks[by_label["coverage"]] != view.picks[by_label["ndpp"]] for view in found.queries)
 
 
 def test_the_same_input_gives_the_same_result_as_json() -> None:

@@ -1,14 +1,10 @@
 """Documents and queries from files and from records: what is read, and which line a problem names."""
 
-import csv
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shared_core.errors import InvalidInputError, InvalidParameterError
 from shared_core.evaluation.corpus import (
@@ -79,18 +75,6 @@ def test_parquet_files(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:40])
     with pytest.raises(InvalidInputError, match=r"d\.parquet cannot be read"):
         read_documents(path)
-
-
-@settings(deadline=None, derandomize=True, max_examples=25)
-@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: text.strip()), min_size=1))
-def test_every_text_comes_back_from_json_lines_and_from_tables(texts: list[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        jsonl, table = Path(folder, "d.jsonl"), Path(folder, "d.csv")
-        write(jsonl, [{"text": text} for text in texts])
-        with table.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["text"], *([text] for text in texts)])
-        for path in (jsonl, table):
-            assert [document.text for document in read_documents(path)] == texts
 
 
 def test_texts_from_lines_and_folders(tmp_path: Path) -> None:

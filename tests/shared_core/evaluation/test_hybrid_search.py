@@ -63,18 +63,3 @@ def test_without_a_search_by_words_the_nearest_are_ranked_among_themselves() -> 
     candidates = SearchResult([1.0, 0.9], [Document("a", "one"), Document("b", "red")], np.eye(2))
     found = compare_candidates(["red?"], lambda query: candidates, k=1, settings=[named("similarity")])
     assert [view.picks for view in found.queries] == [{0: (0,), 1: (1,), 2: (0,)}]
-
-
-def test_a_document_beyond_the_candidates_counts_by_its_text_and_subtopics() -> None:
-    documents = [{"id": "a", "text": "one"}, {"id": "b", "text": "two"}, {"id": "far", "text": "word 42"}]
-    documents += [{"id": "copy", "text": "word 42"}]
-    vectors = [[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.0, 1.0]]
-    query = {"text": "word?", "gold": ["copy"], "subtopics": {"x": ["copy"], "y": ["a"]}}
-    found = compare(documents, [query], (vectors, [[1.0, 0.0]]), k=2, fetch_k=2)
-    setting, view = row_of(found), found.queries[0]
-    # Both copies of one text count as the gold one.
-    assert {view.candidates[i].id for i in view.picks[setting]} == {"a", "copy"}
-    for key, value in (("recall", 1), ("subtopic_recall", 1), ("precision", 0.5)):
-        assert found.values[setting, key].mean == value
-    assert found.values[0, "recall"].mean == 0
-    assert any("hold 0.0%" in note or "No gold document is among" in note for note in found.notes)

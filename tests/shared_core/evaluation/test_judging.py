@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from shared_core import Candidates, Coverage, InvalidInputError, Selection, TopK, make_selection
+from shared_core import Coverage, InvalidInputError, TopK
 from shared_core.evaluation import compare as compare_module
 from shared_core.evaluation.compare import compare, compare_candidates
 from shared_core.evaluation.corpus import Document, Query
@@ -136,33 +136,11 @@ def test_gold_copies_of_one_text_are_one_gold_document() -> None:
     assert found.queries[0].gold == ("a1", "b")
 
 
-def test_a_copy_covers_the_subtopics_of_the_text() -> None:
-    assert copies({"subtopics": {"x": ["a3"], "y": ["c"]}}).values[0, "subtopic_recall"].mean == 1.0
-    kept = copies({"subtopics": {"x": ["a3"], "y": ["c"]}}, drop_duplicates=False)
-    assert kept.values[0, "subtopic_recall"].mean == 0.0
-
-
 def test_a_gold_copy_beyond_the_candidates_is_found_with_the_text() -> None:
     # The two nearest are a1 and a2, and the gold copy is the third.
     found = copies({"gold": ["a3"]}, k=1, fetch_k=2)
     assert found.values[0, "recall"].mean == 1.0
     assert not any("candidates hold" in note for note in found.notes)
-
-
-@dataclass(frozen=True)
-class MiddleOne:
-    """Selects the candidate in the middle, so that every candidate has an influence."""
-
-    def select(self, candidates: Candidates, k: int | None = None, **options: Any) -> Selection:
-        return make_selection(candidates, [len(candidates) // 2], [1.0])
-
-
-def test_copies_are_no_candidates_as_in_the_adapters() -> None:
-    documents = [Document(name, text) for name, text in (("a", "A"), ("b", "B"), ("b2", "B"), ("c", "C"), ("d", "D"))]
-    vectors = [[1.0, angle] for angle in (0.0, 0.1, 0.1, 0.2, 0.3)]
-    outcome = judge(Query("1", "?"), SearchResult([1.0, 0.0], documents, vectors), [MiddleOne()], [1])
-    # The middle of the four texts is C; the middle of the five documents would be a copy of B.
-    assert outcome.sizes[1].ids[0] == ["c"]
 
 
 def test_documents_of_a_store_have_an_id_each() -> None:
@@ -210,15 +188,6 @@ def test_a_view_says_which_pick_names_each_pick() -> None:
     assert oaks is not None
     first = next(i for i in oaks.picks[1] if i in (3, 4))
     assert "oaks (" in oaks.reasons[1][oaks.picks[1].index(first)]
-    # The candidate that names the pick is a copy of a nearer text, which stands for it.
-    copied = SearchResult(
-        [1.0, 0, 0, 0, 0, 0],
-        [*documents, Document("copy", texts[0], title="River")],
-        np.vstack([vectors, [0.2, 1, 0, 0, 0, 0]]),
-    )
-    again = judge(Query("1", "?"), copied, selectors, [3], view=True).view
-    assert again is not None
-    assert again.reasons[1] == view.reasons[1]
 
 
 def test_a_view_has_the_rare_words_of_the_query() -> None:

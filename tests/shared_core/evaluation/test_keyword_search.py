@@ -50,15 +50,6 @@ def test_the_default_selects_from_the_nearest_and_the_25_best_by_words() -> None
     }
 
 
-def test_all_documents_of_a_small_corpus_are_candidates_of_every_setting() -> None:
-    found = compare(documents()[:3], ["report E1234"], (VECTORS[:3], [QUERY]), k=2)
-    assert picked(found) == picked(found, "coverage")
-    assert not any(one.beyond for one in found.queries[0].candidates)
-    # No text has a word of the question.
-    nothing = compare(documents(), ["zyzzyva"], (VECTORS, [QUERY]), k=5, fetch_k=10)
-    assert picked(nothing) == picked(nothing, "coverage")
-
-
 SEARCHED = [Document(f"d{row}", text) for row, text in enumerate(TEXTS)]
 
 
@@ -77,10 +68,3 @@ def test_a_search_of_ones_own_names_what_it_found_by_words_or_the_row_is_left_ou
     assert sum(ROW in note for note in without.notes) == 1
     nothing = compare_candidates([question], lambda query: searched(by_words=[]), k=3)
     assert picked(nothing) == picked(nothing, "coverage")
-
-
-def test_a_document_that_only_the_words_find_covers_its_subtopic() -> None:
-    asked = {"text": "E1234", "subtopics": {"code": [f"d{FAR}"]}}
-    found = compare_candidates([asked], lambda query: searched(by_words=[10]), k=3)
-    recall = {one.label: found.values[at, "subtopic_recall"].mean for at, one in enumerate(found.settings)}
-    assert (recall[ROW], recall["coverage"]) == (1, 0)

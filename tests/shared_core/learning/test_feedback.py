@@ -14,7 +14,7 @@ from transformers import ByT5Tokenizer
 
 from examples._tiny_lm import tiny_model, tiny_tokenizer
 from shared_core import InvalidInputError, InvalidParameterError, LanguageModel, SetSelectWarning
-from shared_core._validation import quoted
+from shared_core.errors import quoted
 from shared_core.learning import CoverageFeedback, LanguageModelFeedback, structural_symbols
 from shared_core.learning.feedback import PromptTemplate, score_all
 from shared_core.signals.language_models import TEMPLATE

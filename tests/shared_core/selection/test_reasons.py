@@ -36,7 +36,7 @@ def told(
     found = select_set(candidates, selector, n, question=asked, texts=split, shown=shown, limits=limits)
     # The order is that of the rows, because the weights are low.
     assert sorted(found.indices.tolist()) == found.indices.tolist()
-    more = {"question": asked, "queries": asked, "texts": split, "shown": shown, "values": values}
+    more = {"question": asked, "queries": asked, "texts": split, "shown": shown}
     said = explain(found, selector, **more)
     parts = [re.sub(r" \(\d+ %\)|^relevance [\d.]+(; )?", "", re.sub(r" \(\d+ %\)", "", one)) for one in said]
     return dict(zip(found.indices.tolist(), parts, strict=True))
@@ -64,22 +64,6 @@ def test_a_reason_names_the_words_that_no_earlier_text_has_the_rarest_first() ->
 @pytest.mark.parametrize("selector", [MMR(lambda_mult=1), Coverage(word_weight=0, cover_weight=0)])
 def test_what_a_selector_does_not_use_is_no_reason(selector: Selector) -> None:
     assert {*told("temporary rows", selector, values=VALUES).values()} == {""}
-
-
-def test_a_reason_names_the_values_that_no_earlier_text_has() -> None:
-    assert told("", LOW, values=VALUES) == {
-        0: "covers: docs",
-        1: "covers: api",
-        3: "",
-        4: "covers: faq",
-        5: "covers: new",
-    }
-    assert told("rows", LOW, shown=(4,), values=VALUES) == {
-        0: "covers: docs",
-        1: "covers: api",
-        3: "words: rows",
-        5: "covers: new",
-    }
 
 
 def test_a_reason_names_a_sub_question_once() -> None:

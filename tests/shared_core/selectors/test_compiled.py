@@ -121,19 +121,6 @@ def test_larger_sets(selector: Selector, quality: bool) -> None:
         assert_numpy_selects_the_same(selector, candidates, 40)
 
 
-@every_selector
-def test_many_candidates_up_to_the_last_one(selector: Selector) -> None:
-    # float64, because in float32 thousands of scores are within rounding error of each other.
-    candidates = Candidates(*text_like(2000, 16, dtype=np.float64))
-    assert_numpy_selects_the_same(selector, candidates, 2000)
-
-
-@every_selector
-def test_long_vectors(selector: Selector) -> None:
-    for dtype in (np.float32, np.float64):
-        assert_numpy_selects_the_same(selector, Candidates(*text_like(203, 3072, dtype=dtype)), 12)
-
-
 @pytest.mark.parametrize("kind", ["duplicates", "flat quality", "low rank", "clusters"])
 def test_mmr_where_the_bound_of_the_compiled_loop_excludes_few_candidates(kind: str) -> None:
     rng = np.random.default_rng(405)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from shared_core import (
     NDPP,
-    VRSD,
     BudgetError,
     InvalidParameterError,
     Selector,
@@ -288,15 +287,6 @@ def test_what_is_wrong_is_refused(pair: Pair) -> None:
             pair.select(*gaussian(1, 11, 12), k, **conditions)
 
 
-@each_pair
-def test_k_and_shown_may_be_integers_of_any_kind(pair: Pair) -> None:
-    query, vectors = gaussian(1, 11, 12)
-    for integers in (np.array([2, 5, 3], np.uint8), (2, 5, 3), {5: 0, 2: 0, 3: 0}, range(2, 4)):
-        rows = list(integers)
-        expected = pair.select(query, vectors, 3, shown=[int(i) for i in rows])
-        assert same(pair.select(query, vectors, rows[-1], shown=iter(rows)), expected)
-
-
 # --- the selector as an object --------------------------------------------------------------------
 
 
@@ -359,17 +349,6 @@ def test_only_zero_rows(pair: Pair) -> None:
         assert np.all(np.isfinite(selection.gains))
         if isinstance(pair.selector, NDPP):
             assert selection.filled_from == (0 if pair.selector.ridge == 0 else None)
-
-
-def test_rows_that_cancel_each_other_give_finite_gains(pair: Pair) -> None:
-    rng = np.random.default_rng(95)
-    for dtype in (np.float32, np.float64) * 10:
-        half = rng.normal(size=(5, 7)).astype(dtype)
-        selection = pair.select(rng.normal(size=7).astype(dtype), np.concatenate([half, -half]), 10)
-        assert sorted(selection.indices.tolist()) == list(range(10))
-        assert np.all(np.isfinite(selection.gains))
-        if isinstance(pair.selector, VRSD):
-            assert selection.objective == pytest.approx(0, abs=1e-5)
 
 
 # --- kinds of arrays ------------------------------------------------------------------------------

@@ -227,15 +227,6 @@ def test_the_shares_are_those_of_the_relevance_the_new_parts_and_the_bonus() -> 
 # --- numbers at the ends of the range -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e308, 1e-320, 1.0])
-def test_only_the_ratios_of_weights_matter(scale: float) -> None:
-    query, vectors = gaussian(7, 9, 5)
-    covered = np.random.default_rng(7).random((9, 4))
-    one, other = (Parts(covered, np.ones(4) * weight) for weight in (1.0, scale))
-    both = (Candidates(query, vectors, words=parts, cover=parts) for parts in (one, other))
-    assert_alike(*(Coverage().select(candidates, 9) for candidates in both))
-
-
 @pytest.mark.parametrize(
     "parameters",
     [

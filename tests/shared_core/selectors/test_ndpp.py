@@ -140,16 +140,6 @@ def test_the_rank_of_float32_vectors_in_a_narrow_cone_is_found() -> None:
                 assert NDPP(relevance_mapping="linear", ridge=0).select(candidates, 9).filled_from == 6, (seed, way)
 
 
-@pytest.mark.parametrize("temperature", [1e-300, 1e-309, 5e-324])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_lowest_temperatures_give_finite_gains_and_the_most_relevant_first(temperature: float, dtype: Any) -> None:
-    query, vectors = gaussian(6, 11, 9, dtype)
-    selection = NDPP(relevance_mapping="exponential", temperature=temperature).select(Candidates(query, vectors), 6)
-    assert selection.filled_from is None
-    assert np.all(np.isfinite(selection.gains))
-    assert selection.indices[0] == np.argmax(oracles.cosines(query, vectors))
-
-
 def test_a_kernel_is_loaded_from_its_file(tmp_path: Path) -> None:
     query, vectors = gaussian(6, 11, 9)
     candidates = Candidates(query, vectors)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Callable
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from shared_core import InvalidInputError
 from shared_core.texts.word_index import WordIndex
+from shared_core.texts.words import Text
 from tests import oracles
 
 WORDS = ["lamp", "red", "fuse", "disk", "error", "port"]
@@ -55,15 +57,10 @@ def test_rows_and_scores_are_those_of_the_formula(
 def test_what_an_earlier_index_or_a_pickle_gives_is_an_index_made_anew(
     before: list[str], texts: list[str], question: str
 ) -> None:
-    split: list[str] = []
-
-    def track(new: list[str]) -> list[str]:
-        split.extend(new)
-        return new
-
     anew, earlier = WordIndex(texts), WordIndex(before)
-    later = WordIndex(texts, earlier, track)  # type: ignore[arg-type]
-    assert sorted(split) == sorted({*texts} - {*before})
+    with mock.patch("shared_core.texts.word_index.Text", wraps=Text) as split:
+        later = WordIndex(texts, earlier)
+    assert sorted(call.args[0] for call in split.call_args_list) == sorted({*texts} - {*before})
     for index in (later, pickle.loads(pickle.dumps(later))):
         for wanted, found in zip(anew.best_rows(question, 5), index.best_rows(question, 5), strict=True):
             np.testing.assert_array_equal(wanted, found)

@@ -210,13 +210,3 @@ def hostile(found: Comparison) -> Comparison:
         changes=(change,),
         notes=(HOSTILE, "x" * 3000),
     )
-
-
-def with_a_pick_beyond(comparison: Comparison) -> Comparison:
-    """The same for the first query with a document, a gold one, that only the last setting has found and picked."""
-    view, *others = comparison.queries
-    last = len(comparison.settings) - 1
-    beyond = replace(view.candidates[-1], id="beyond", text="Found by words.", beyond=True)
-    picks = view.picks | {last: (len(view.candidates), *view.picks[last][1:])}
-    view = replace(view, candidates=(*view.candidates, beyond), gold=("beyond",), picks=picks)
-    return replace(comparison, queries=(view, *others))

@@ -184,18 +184,3 @@ def test_fifty_queries_of_fifty_candidates_stay_small() -> None:
     )
     for one in (found, replace(found, queries=long)):
         assert len(render(one).encode()) < 1_500_000
-
-
-def test_the_data_hold_every_pick() -> None:
-    found = comparison(queries=4)
-    data = data_of(render(found))
-    assert [query["text"] for query in data["queries"]] == [query.text for query in found.queries]
-    for shown, query in zip(data["queries"], found.queries, strict=True):
-        ids = [candidate["id"] for candidate in shown["candidates"]]
-        assert ids == [view.id for view in query.candidates]
-        assert {int(setting): tuple(picks) for setting, picks in shown["picks"].items()} == query.picks
-        assert [ids[i] for i in shown["gold"]] == [name for name in ids if name in query.gold]
-        assert [tuple(candidate["parts"]) for candidate in shown["candidates"]] == [c.parts for c in query.candidates]
-        assert tuple(shown["parts"]) == query.parts
-        assert tuple(shown["words"]) == query.words
-        assert {int(setting): tuple(reasons) for setting, reasons in shown["reasons"].items()} == query.reasons

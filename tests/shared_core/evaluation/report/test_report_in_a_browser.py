@@ -19,7 +19,6 @@ from tests.shared_core.evaluation.report.report_cases import (
     hostile,
     only_similarity,
     unjudged,
-    with_a_pick_beyond,
 )
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -45,7 +44,6 @@ KINDS: dict[str, Callable[[Comparison], Comparison]] = {
     "usual": lambda found: found,
     "hostile": hostile,
     "least": only_similarity,
-    "beyond": with_a_pick_beyond,
     "unjudged": unjudged,
 }
 
@@ -147,15 +145,6 @@ def test_queries_and_settings_can_be_selected_by_keyboard_and_shared_by_the_addr
     page.locator("#query").select_option("0")
     page.evaluate("hash => { location.hash = hash; }", address.partition("#")[2])
     page.wait_for_function("text => document.querySelector('#query-text').textContent === text", arg=query.text)
-
-
-def test_a_pick_that_is_no_candidate_is_marked(opened: Open) -> None:
-    found = with_a_pick_beyond(comparison())
-    page = opened("beyond")
-    page.locator("#slot0").select_option(label=found.settings[-1].label)
-    pick = page.locator("#columns .column").first.locator(".pick").first
-    assert pick.locator(".id").inner_text() == "beyond"
-    assert pick.locator(".beyond").inner_text() == "not among the nearest"
 
 
 def test_a_query_that_loses_shows_the_gold_that_is_left_out_and_what_took_its_place(opened: Open) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pickle
 from collections.abc import Callable
@@ -147,20 +146,6 @@ def test_a_loaded_kernel_equals_the_saved_one(name: str, tmp_path: Path) -> None
     first, second = (NDPP(k).select(candidates, 5) for k in (kernel, loaded))
     assert first.indices.tolist() == second.indices.tolist()
     assert first.gains.tolist() == second.gains.tolist()
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
-def test_a_kernel_that_another_program_saved_in_fewer_bits_is_loaded(dtype: str, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    path = tmp_path / "kernel.safetensors"
-    LinearKernel(W_V, W_B, C, W_R=W_V, temperature=0.5).save(path)
-    with safetensors.safe_open(path, framework="pt") as file:
-        arrays = {name: file.get_tensor(name).to(getattr(torch, dtype)) for name in file.keys()}  # noqa: SIM118
-        importlib.import_module("safetensors.torch").save_file(arrays, path, file.metadata())
-    loaded = LinearKernel.load(path)
-    for name, array in arrays.items():
-        assert np.array_equal(getattr(loaded, name), array.double().numpy()), name
-    assert loaded.temperature == 0.5
 
 
 def tensors(change: Callable[[NDArray[Any]], NDArray[Any]]) -> Callable[[Path], None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,15 +71,6 @@ def test_a_vector_that_the_map_sends_to_zero_has_cosine_zero(dtype: Any) -> None
     assert flat.tolist() == [0.0] * 4
 
 
-@pytest.mark.parametrize("temperature", [1e-300, 5e-324, 1e308])
-def test_the_lowest_and_highest_temperatures_give_finite_values(temperature: float) -> None:
-    found = LowRankKernel(V, W_R=W_R, temperature=temperature).log_relevance(Candidates(QUERY, VECTORS))
-    assert found is not None
-    assert np.isfinite(found).all()
-    assert found.max() == 0
-    assert np.argmax(found) == np.argmax(oracles.mapped_cosines(QUERY, VECTORS, W_R)[0]) or temperature > 1
-
-
 @pytest.mark.parametrize("shape", [(203, 129, 31), (301, 30, 7), (45, 20, 6)])
 def test_copies_of_a_row_are_equally_relevant_to_the_last_bit(shape: tuple[int, int, int]) -> None:
     n, d, r = shape
@@ -115,22 +105,6 @@ def test_an_invalid_relevance_is_refused(make: Made, more: dict[str, Any], messa
 
 
 # --- files ----------------------------------------------------------------------------------------
-
-
-@both_kinds
-@pytest.mark.parametrize("w_r", [None, W_R], ids=["plain", "mapped"])
-@pytest.mark.parametrize("temperature", [5e-324, np.float32(0.1)])
-def test_a_loaded_kernel_has_the_relevance_of_the_saved_one(
-    make: Made, w_r: Any, temperature: float, tmp_path: Path
-) -> None:
-    pytest.importorskip("safetensors")
-    kernel, path = make(W_R=w_r, temperature=temperature), tmp_path / "kernel.safetensors"
-    kernel.save(path)
-    loaded = type(kernel).load(path)
-    assert loaded.temperature == float(temperature)
-    assert loaded.W_R is None if w_r is None else np.array_equal(loaded.W_R, w_r)
-    candidates = Candidates(QUERY, VECTORS)
-    assert loaded.log_relevance(candidates).tolist() == kernel.log_relevance(candidates).tolist()
 
 
 # --- in NDPP --------------------------------------------------------------------------------------

@@ -18,7 +18,6 @@ from shared_core import Candidates, Coverage
 from shared_core.selection.route import DEFAULT_EXTRA_K
 from shared_core.selectors.coverage import REFERRED
 from shared_core.texts import Texts, as_texts
-from shared_core.texts.identifiers import check_identifiers
 from shared_core.texts.word_index import WordIndex
 
 PAGE = "neighbours.md"
@@ -47,7 +46,7 @@ class Corpus:
         self.documents = documents
         self.identifiers = None
         if folder == "obliqa":
-            self.identifiers = check_identifiers([one["section"] for one in records(f"{folder}/docs.jsonl")])
+            self.identifiers = [one["section"] for one in records(f"{folder}/docs.jsonl")]
         self.vectors, self.queries = embed_regime(self.regime)
         self.index = WordIndex(self.regime.texts)
 

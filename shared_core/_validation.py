@@ -129,7 +129,7 @@ def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
     try:
-        array = np.asarray(_without_tensors(values))
+        array = values if type(values) is np.ndarray else np.asarray(_without_tensors(values))
     # numpy raises ValueError for rows of different lengths, and PyTorch the others for a tensor without plain values.
     except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{what} cannot be made into an array: {quoted(str(error))}") from error

@@ -23,13 +23,11 @@ from .errors import InvalidInputError, quoted, warn
 TITLE_KEYS = ("title", "Title", "document_title", "Header 1", "header_path")
 HEADING_KEYS = tuple(f"Header {level}" for level in range(1, 7))
 FILE_TITLE_KEYS = ("file_name", "filename", "source")
-# A number or code, each with the form of what it says; and the file by which code names an item.
+# A number or code, each with the form of what it says.
 IDENTIFIER_KEYS = {
     **dict.fromkeys(("section", "number", "key", "code"), "{}"),
     **{key: f"{key.title()} {{}}" for key in ("clause", "article", "rule")},
-    "symbol": "{}()",
 }
-PATH_KEYS = ("file_path", "path", "source", "file_name", "filename")
 # The document of which an item is a part, and LlamaIndex's word for its id; what else links may call an item.
 SOURCE_KEYS = ("file_path", "file_name", "filename", "source", "url")
 DOCUMENT_ID = "ref_doc_id"
@@ -67,9 +65,8 @@ class Facts(NamedTuple):
 
     ``titles`` are what may be the title of its document, the best first, and ``heading`` the last one of the headings
     that a splitter wrote. ``source`` is the document to which its numbers belong, ``where`` the metadata that find it,
-    and ``file`` the document that the metadata alone name. ``links`` are None if there are none, and a string where it
-    is not known whether they are one or several. ``keys`` are what links may call the item besides its titles.
-    ``start`` is where its text begins, in characters.
+    and ``file`` the document that the metadata alone name. ``keys`` are what links may call the item besides its
+    titles, and ``links`` its own, None if it has no list. ``start`` is where its text begins, in characters.
     """
 
     id: Hashable = None
@@ -78,7 +75,7 @@ class Facts(NamedTuple):
     source: Hashable = None
     file: str | None = None
     where: KeyValues = ()
-    links: tuple[str, ...] | str | None = None
+    links: tuple[str, ...] | None = None
     keys: tuple[str, ...] = ()
     beside: Beside = (None, None)
     place: Place | None = None
@@ -130,8 +127,6 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
     identifiers = []
     if "identifier" in says or not metadata.keys().isdisjoint(IDENTIFIER_KEYS):
         identifiers = find_identifiers(metadata, *[says[key] for key in says if key == "identifier"])
-    path = metadata.get(next(filter(metadata.__contains__, PATH_KEYS), ""))
-    identifiers += [path] if isinstance(path, str) else []
     links = _read_links(says["links"]) if "links" in says else None
     called = item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)
     keys = tuple(as_text(key) for key in called if key is not None and not is_missing(key))
@@ -194,8 +189,8 @@ def _read_file_name(path: str) -> str:
 def find_identifiers(record: Mapping[str, Any], *given: Any) -> list[str]:
     """The numbers and codes under the usual keys of a record, or those that are given.
 
-    >>> find_identifiers({"section": 12.0, "clause": "4.5", "code": ["E10", None], "symbol": "load", "rule": {}})
-    ['12', 'E10', 'Clause 4.5', 'load()']
+    >>> find_identifiers({"section": 12.0, "clause": "4.5", "code": ["E10", None], "rule": {}})
+    ['12', 'E10', 'Clause 4.5']
     """
     written = []
     for form, values in [("{}", one) for one in given] or [
@@ -223,16 +218,14 @@ def write_identifier(form: str, value: Any) -> str | None:
     return form.format(text) if text[:1].isdigit() or "(" in form else text
 
 
-def _read_links(value: Any) -> tuple[str, ...] | str | None:
-    """What an item links to. A string with commas stays one: it may be a title, or several links."""
+def _read_links(value: Any) -> tuple[str, ...] | None:
+    """What an item links to. A string is one link, or a JSON list."""
     if isinstance(value, str):
         text = value = value.strip()
         if text.startswith("[") and text.endswith("]"):
-            # A title may stand in brackets.
+            # But a title may stand in brackets too.
             with suppress(InvalidInputError):
                 value = [*parse_json(text)]
-        elif "," in text:
-            return text
     # Nodes are iterable too.
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) and not hasattr(value, "node_id"):
         return tuple(target for element in value if (target := _read_target(element)) is not None)

@@ -10,7 +10,6 @@ import os
 import platform
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from importlib.metadata import metadata, version
 from io import TextIOWrapper
@@ -58,22 +57,10 @@ def result_console() -> Console:
 
 
 def show_progress(say: Console) -> Track:
-    """A function that passes items on and shows the progress: a bar, or without a terminal a line for every 10 %."""
-
-    def bar(items: Sequence[Any], description: str) -> Iterable[Any]:
-        return track(items, description, console=say)
-
-    def lines(items: Sequence[Any], description: str) -> Iterable[Any]:
-        said = 0
-        for done, item in enumerate(items, 1):
-            yield item
-            tenths = 10 * done // len(items)
-            if tenths > said:
-                said = tenths
-                say.print(Text(f"{description}: {100 * done // len(items)} %"))
-
+    """A function that passes items on, and shows a bar on a terminal."""
     # FORCE_COLOR makes rich call a pipe a terminal, and a dumb terminal cannot redraw a line.
-    return bar if say.is_interactive and say.file.isatty() else lines
+    hidden = not (say.is_interactive and say.file.isatty())
+    return lambda items, description: track(items, description, console=say, disable=hidden)
 
 
 def load_model_visibly(say: Console, name: str) -> SentenceModel:

@@ -146,13 +146,10 @@ def _refuse_unused(context: typer.Context, asks: bool) -> None:
     """Refuse an option that was given, but has no effect."""
     options = {option.name or "": option.opts[0] for option in context.command.params}
     given = {name: options[name] for name in options if "COMMANDLINE" in str(context.get_parameter_source(name))}
-    for other, names in _UNUSED.items():
-        for name in names:
-            if other in given and name in given:
-                raise InvalidParameterError(f"{given[name]} has no effect with {given[other]}: leave it out")
-    for name in _OF_QUERIES:
-        if name in given and not asks:
-            raise InvalidParameterError(f"{given[name]} has no effect without --queries: leave it out")
+    unused = [(name, f"with {given[other]}") for other in _UNUSED if other in given for name in _UNUSED[other]]
+    for name, where in [*unused, *((name, "without --queries") for name in _OF_QUERIES if not asks)]:
+        if name in given:
+            raise InvalidParameterError(f"{given[name]} has no effect {where}: leave it out")
 
 
 def _read_corpus(

@@ -90,7 +90,7 @@ def read_documents(path: Path | str) -> list[Document]:
     ``.jsonl``, ``.ndjson``   one object a line: ``text``, optionally ``title`` (put before the text), ``id`` or
                               ``_id`` (by default the line's number), ``source`` (for ``max_per_source``), ``cost``
                               (for ``budget``), and the number or code by which other texts cite it: ``section``,
-                              ``clause``, ``article``, ``rule``, ``number``, ``key``, ``code``, ``symbol``
+                              ``clause``, ``article``, ``rule``, ``number``, ``key``, ``code``
     ``.csv``, ``.tsv``        the same as columns; several values in a cell are separated by ``;`` or are a JSON array
     ``.parquet``              the same as columns, by pyarrow (``pip install "setselect[batch]"``)
     ``.txt``, ``.md``         one document a line

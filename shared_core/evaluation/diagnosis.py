@@ -16,7 +16,6 @@ from ..candidates import REFERENCE_KINDS, as_unit_rows
 from ..errors import InvalidInputError
 from ..signals.embedding_models import Track, without_progress
 from ..texts import Texts
-from ..texts.identifiers import SYMBOL
 from .corpus import Document
 from .results import counted, number, percent
 
@@ -134,10 +133,7 @@ def _look(found: Found, body: str, vector: NDArray[np.float64], mean: NDArray[np
     texts, led_to = found.read_texts(), [0] * len(REFERENCE_KINDS)
     references = texts.find_references()
     if references is not None:
-        # Symbols of code are left out: most of what a manual defines are names of its examples, such as "my_view".
-        symbols = [bool(called) and all(one.family == SYMBOL for one in called) for called in texts.identifiers]
         by_kind = [(references.strength > 0) & (references.kinds == kind) for kind in range(len(REFERENCE_KINDS))]
-        by_kind[REFERENCE_KINDS.index("citation")][:, symbols] = False
         led_to = [int(of_kind.any(axis=0).sum()) for of_kind in by_kind]
     return [max(copies, 0), len(near - {body}), len(sources), *led_to]
 

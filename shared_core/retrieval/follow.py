@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..facts import IDENTIFIER_KEYS, START, write_identifier
-from ..texts.identifiers import CODE, FILE, SYMBOL, Citations, Identifier, count_levels, parse_identifier
+from ..texts.identifiers import CODE, Citations, Identifier, count_levels, parse_identifier
 from ..texts.names import find_names
 from ..texts.neighbours import MOST_BETWEEN, find_neighbours
 from ..texts.references import as_address, find_links
@@ -59,7 +59,7 @@ def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
     texts = selected.texts
     if texts is None:
         return [], []
-    known = {*texts.titles, *(name for name, *_ in texts.names)}
+    known = {*texts.titles, *chain(*texts.names)}
     rows = selected.selection.indices.tolist()
     keys = {as_address(key) for fact in texts.facts for key in fact.keys} | known
     targets = dict.fromkeys(link for row in rows for link in texts.links[row] or ())
@@ -76,7 +76,7 @@ def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
     names = find_names(searched, [*known, *targets], FOLLOWED)
     if any(texts.identifiers):
         # "Rule 4.5.1" is looked up as a number. Its vector says little.
-        names = [name for name in names if all(one.family in (FILE, SYMBOL) for one in parse_identifier(name))]
+        names = [name for name in names if not parse_identifier(name)]
     return unknown[:FOLLOWED], names
 
 
@@ -123,7 +123,7 @@ def _list_numbers(items: Sequence[Any], keys: Mapping[str, str]) -> list[_Number
             if isinstance(value, (str, int, float)) and not isinstance(value, bool):
                 text = value[:_LONGEST] if isinstance(value, str) else f"{value:g}"
                 found = parse_identifier(write_identifier(form, text) or "")
-                numbers += [_Number(row, key, value, text, one) for one in found if one.family not in (FILE, SYMBOL)]
+                numbers += [_Number(row, key, value, text, one) for one in found]
     return numbers
 
 

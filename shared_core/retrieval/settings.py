@@ -83,13 +83,13 @@ class Settings(BaseModel):
 
     identifier: Values = None
     """The number or code under which other documents cite a document, or a list of several. By default the metadata
-    ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``, ``"key"``, ``"code"`` or ``"symbol"``, the
-    path of its file, and the number or code with which its text begins. A number ("Rule 4.5.1") means a document of the
-    same ``source``, unless another one is named beside it."""
+    ``"section"``, ``"clause"``, ``"article"``, ``"rule"``, ``"number"``, ``"key"`` or ``"code"``,
+    and the number or code with which its text begins. A number ("Rule 4.5.1") means a document of the same ``source``,
+    unless another one is named beside it."""
 
     links: Values = None
     """Which other documents a document links to: ids, titles, or URLs that others have as ``"source"`` or ``"url"``;
-    one, a list, or a string with commas. A link may be a dictionary with ``"node_id"``, ``"url"`` or ``"target"``. A
+    one, a list, or a JSON list. A link may be a dictionary with ``"node_id"``, ``"url"`` or ``"target"``. A
     document with links refers to what they lead to, and to nothing else."""
 
     lambda_mult: Share | None = None

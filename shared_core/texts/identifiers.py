@@ -2,29 +2,25 @@
 
 Citations are looked up. A number of one or two levels needs its kind before it, "Rule 4.5": a word of ``kinds.py``, or
 the one with which a candidate writes its own number. A longer number ("4.5.1") and one with letters ("AC-2") are found
-wherever they stand, and so are the names of files, and of symbols of code where they are called.
+wherever they stand.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .._values import as_optional
-from ..errors import InvalidInputError, quoted
 from . import kinds
-from .code import find_called, find_defined, find_files, parse_file, parse_symbol
 from .fold import clean, fold
-from .words import Text, check_strings, keep, split_words
+from .words import Text, keep, split_words
 
-# Families of identifiers that are not numbers of a document: they mean the same in every document.
-CODE, FILE, SYMBOL = EVERYWHERE = ("code", "file", "symbol")
-# A number whose kind is not known.
-NUMBER = ""
+# The family of codes, which mean the same in every document; and of numbers whose kind is not known.
+CODE, NUMBER = "code", ""
 # The most numbers in a range ("Sections 4 to 6"), and levels of a number. How many characters are looked at in the
 # beginning of a text, and before a number.
 _LONGEST_RANGE, _MOST_LEVELS, _HEAD, _BACK = 100, 12, 200, 40
@@ -35,19 +31,15 @@ Path = tuple[str, ...]
 class Identifier(NamedTuple):
     """What a text is called: the family of its kind, or the kind itself, and the levels, outermost first.
 
-    The levels of "4.5.1(2)(b)" are "4", "5", "1", "(2", "(b", and those of "SYSC 4.1R" are "sysc4", "1r". What is cited
-    also has the name of the document that stands beside it.
+    The levels of "4.5.1(2)(b)" are "4", "5", "1", "(2", "(b", and those of "SYSC 4.1R" are "sysc4", "1r".
     """
 
     family: str
     path: Path
-    document: str = ""
 
     def __str__(self) -> str:
-        text = "/".join(self.path)
-        if self.family not in (FILE, SYMBOL):
-            text = "".join(f"{level})" if level[0] == "(" else f".{level}" for level in self.path).lstrip(".")
-        return f"{self.family} {text}{' of ' if self.document else ''}{self.document}".strip()
+        levels = "".join(f"{level})" if level[0] == "(" else f".{level}" for level in self.path)
+        return f"{self.family} {levels.lstrip('.')}".strip()
 
 
 class Series(NamedTuple):
@@ -75,13 +67,14 @@ _FAMILY = {
     for word in words.split()
 }
 # Families that are no words with which texts write their own numbers.
-_NO_KINDS = {*kinds.FAMILIES, *EVERYWHERE, NUMBER}
+_NO_KINDS = {*kinds.FAMILIES, CODE, NUMBER, None}
 _NUMBER_SIGNS, _NO_CODES, _UNITS, _NO_NAMES = (
     frozenset(words.split()) for words in (kinds.NUMBER_SIGNS, kinds.NO_CODES, kinds.UNITS, kinds.NO_NAMES)
 )
-_HAN = {c: i for i, c in enumerate("〇一二三四五六七八九")} | {"零": 0, "两": 2}
-_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
-_IN_HAN = f"[{''.join((*_HAN, *_HAN_UNITS))}]"
+# Japanese and Chinese numerals, each with its value.
+_HAN = {c: int(unicodedata.numeric(c)) for c in "〇零一二三四五六七八九十百千"} | {"两": 2}
+_IN_HAN = f"[{''.join(_HAN)}]"
+_LETTERED = {word for word, family in _FAMILY.items() if family in kinds.LETTERED}
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
 # Letters and the vowel signs of scripts in which these are none to Python; and those of scripts with capitals.
 _WORD = r"(?:[^\W\d_]|[\u0300-\u036f\u0590-\u06ff\u0900-\u109f\u1780-\u17ff])+"
@@ -109,17 +102,15 @@ _BEHIND = re.compile(
     rf"\.?\s?(?P<sign>§)|(?P<unit>部分|[条條章節节編编조장절편])(?:[の之의](?P<inserted>\d+|{_IN_HAN}+))?"
     rf"|[^\W\d_{_CASED}]{{1,6}}"
 )
-_INNER_BEHIND = re.compile(rf"[第제]\s*(?P<level>\d{{1,4}}|{_IN_HAN}{{1,9}})\s*[項项款号號항호]")
 # Further levels of a number: "Abs. 1", "lit. f"; further brackets behind those of a number: "(1)(a) and (b)".
 _INNER = re.compile(
     rf"[ \u00a0]*,?[ \u00a0]*(?:{_any(kinds.INNER)})\b\.?[ \u00a0]*(?P<level>\d{{1,3}}[a-z]?|[a-z]{{1,2}})\)?(?!\w)"
 )
 _JOIN = re.compile(
-    rf"\s*+(?:(?P<to>[-–—~〜～]|{kinds.TO_JOINED}|(?:{_any(kinds.TO)})(?![^\W\d_]))"
+    rf"(?:[ ]?\([^\W\d_][^()\n]{{2,80}}\))?\s*+(?:(?P<to>[-–—~〜～]|{kinds.TO_JOINED}|(?:{_any(kinds.TO)})(?![^\W\d_]))"
     rf"|,?\s*+(?:{_any(kinds.AND)})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+"
 )
 _NEXT_BRACKET = re.compile(r"\((?P<level>\d{1,3}[a-z]?|[a-z]{1,3})\)")
-_TITLE = re.compile(r"[ ]?\([^\W\d_][^()\n]{2,80}\)")
 # The name of a document beside a number: after "of", or an abbreviation ("DSGVO"); and one before the kind.
 _OF_NAME = r"(?:[A-ZÄÖÜÉÀÈÁ][\w&’'.-]{0,40}\w|[A-Z])"
 _BESIDE = re.compile(
@@ -128,10 +119,9 @@ _BESIDE = re.compile(
     r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
 _ABBREVIATION = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\s*\Z")
-_PARTS = re.compile(r"([^\d]*)(\d+)(\D*)")
+_PARTS = re.compile(r"(\(?[^\W\d]*(?=\d)|\(?)(\d*)(.*)")
 # The beginning of a text, and what separates its number from its title.
 _MARKS, _SEPARATOR = re.compile(r"[\s#*_>=-]*"), re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
-
 # The rows of texts by levels of an identifier, each with the family of that identifier.
 _Index = dict[Path, list[tuple[int, str]]]
 
@@ -139,19 +129,16 @@ _Index = dict[Path, list[tuple[int, str]]]
 @keep
 def read_series(text: Text) -> list[Series]:
     """The numbers that stand in a text, of whatever kind."""
-    plain = text.plain
-    firsts = [_FIRST] + [_FIRST_HAN] * ("第" in plain) + [_FIRST_LETTER] * (not _LETTERED.isdisjoint(text.words))
-    starts = [match.start() for first in firsts for match in first.finditer(plain)]
-    found, end = list[Series](), 0
-    starts = starts if len(firsts) == 1 else sorted(starts)
-    for start in starts:
+    return [*_iterate_series(text.plain, not _LETTERED.isdisjoint(text.words))]
+
+
+def _iterate_series(plain: str, lettered: bool) -> Iterator[Series]:
+    firsts = [_FIRST] + [_FIRST_HAN] * ("第" in plain) + [_FIRST_LETTER] * lettered
+    starts, end = [match.start() for first in firsts for match in first.finditer(plain)], 0
+    for start in starts if len(firsts) == 1 else sorted(starts):
         if start >= end and (series := _read_series(plain, start)) is not None:
-            found.append(series)
+            yield series
             end = series.end
-    return found
-
-
-_LETTERED = {word for word, family in _FAMILY.items() if family in kinds.LETTERED}
 
 
 def _read_series(text: str, start: int) -> Series | None:
@@ -193,13 +180,10 @@ def _read_series(text: str, start: int) -> Series | None:
             break
         end = stop
         inner: re.Match[str] | None
-        if not text[end : end + 3].isascii():
-            if joined := _BEHIND.match(text, end):
-                behind = joined["sign"] or joined["unit"] or joined[0]
-                end = end if joined["sign"] == joined["unit"] else joined.end()
-                path = (f"{path[0]}-{read_han(joined['inserted'])}",) if joined["inserted"] else path
-            while (inner := _INNER_BEHIND.match(text, end)) and len(path) < _MOST_LEVELS:
-                path, end = (*path, f"({read_han(inner['level'])}"), inner.end()
+        if not text[end : end + 3].isascii() and (joined := _BEHIND.match(text, end)):
+            behind = joined["sign"] or joined["unit"] or joined[0]
+            end = end if joined["sign"] == joined["unit"] else joined.end()
+            path = (f"{path[0]}-{_read_han(joined['inserted'])}",) if joined["inserted"] else path
         while (inner := _INNER.match(text, end)) and len(path) < _MOST_LEVELS:
             path, end = (*path, f"({inner['level'].casefold()}"), inner.end()
         paths.append((path, is_last))
@@ -208,8 +192,6 @@ def _read_series(text: str, start: int) -> Series | None:
             path, end = (*path[:-1], f"({inner['level'].casefold()}"), inner.end()
             paths.append((path, join["to"] is not None))
             join = _JOIN.match(text, end)
-        if title := _TITLE.match(text, end):
-            join = _JOIN.match(text, title.end())
         number = pattern.match(text, join.end()) if join else None
         is_last = join is not None and join["to"] is not None
     return Series(place, end, word, behind, tuple(paths)) if paths else None
@@ -225,30 +207,31 @@ def _read_word(text: str, end: int) -> tuple[str, str, int]:
     return word, before[len(stripped) :], end - len(before) + len(stripped) - len(word)
 
 
-def find_family(series: Series, known: Mapping[str, str], around: Iterable[tuple[str, str, str]]) -> str | None:
-    """What is numbered, by the word before the numbers, and what is joined to them; None if that is not known.
+class _Kinds:
+    """The families of numbers by the word before them, and what is joined to them, "第#条".
 
     In scripts without capitals other words may be joined to this word: "ตามมาตรา 5".
     """
-    word = fold(series.word)
-    if word in known and not series.behind:
-        return known[word]
-    if not series.behind and (not word or word[-1].islower()):
-        return None
-    fits = (family for before, behind, family in around if word.endswith(before) and series.behind.startswith(behind))
-    return next(fits, None)
+
+    def __init__(self, families: Mapping[str, str]) -> None:
+        joined = sorted((kind for kind in families if "#" in kind or not kind[-1].islower()), key=len, reverse=True)
+        self.words, self._joined = families, [(*kind.partition("#")[::2], families[kind]) for kind in joined]
+
+    def find(self, series: Series) -> str | None:
+        """What is numbered; None if that is not known."""
+        word = fold(series.word)
+        if not series.behind and (word in self.words or not word or word[-1].islower()):
+            return self.words.get(word)
+        fits = (
+            kind for before, behind, kind in self._joined if word.endswith(before) and series.behind.startswith(behind)
+        )
+        return next(fits, None)
 
 
-def list_around(known: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """What stands before and behind the number, of kinds that may be joined to other words; the longest first."""
-    joined = sorted((kind for kind in known if "#" in kind or not kind[-1].islower()), key=len, reverse=True)
-    return [(kind.partition("#")[0], kind.partition("#")[2], known[kind]) for kind in joined]
+_KINDS = _Kinds(_FAMILY)
 
 
-_AROUND = list_around(_FAMILY)
-
-
-def find_document(text: str, series: Series, family: str) -> str:
+def _find_document(text: str, series: Series, family: str | None) -> str:
     """The name of a document that stands beside a series; empty if there is none, or where all is in capitals."""
     if len(series.word) > 1 and series.word.isupper():
         return "" if family else series.word
@@ -260,14 +243,13 @@ def find_document(text: str, series: Series, family: str) -> str:
     return "" if fold(name.partition(" ")[0].rstrip(".")) in _FAMILY else name
 
 
-def read_han(number: str) -> str:
+def _read_han(number: str) -> str:
     """ "一百零三" as "103"; other numbers as they are."""
-    if number[0] not in _HAN and number[0] not in _HAN_UNITS:
-        return number
     total, digit = 0, 0
-    for c in number:
-        unit = _HAN_UNITS.get(c, 0)
-        total, digit = total + (digit or 1) * unit, 0 if unit else _HAN[c]
+    for value in map(_HAN.get, number):
+        if value is None:
+            return number
+        total, digit = (total, value) if value < 10 else (total + (digit or 1) * value, 0)
     return str(total + digit)
 
 
@@ -279,7 +261,7 @@ def split_number(letters: str, number: str) -> Path:
     (('4', '5', '1', '(2', '(b'), ('ac2', '(1'), ('5bis',))
     """
     plain, *bracketed = number.casefold().replace(")", "").split("(")
-    plain = letters.casefold().rstrip(".-") + re.sub(r"[- ](?=[a-z]|\Z)", "", read_han(plain))
+    plain = letters.casefold().rstrip(".-") + re.sub(r"[- ](?=[a-z]|\Z)", "", _read_han(plain))
     return (*filter(None, plain.split(".")), *(f"({level.strip()}" for level in bracketed))
 
 
@@ -319,16 +301,14 @@ def _is_telling(path: Path) -> bool:
 
 @lru_cache(maxsize=2**14)
 def parse_identifier(value: str) -> tuple[Identifier, ...]:
-    """The identifiers in a value that a user or a loader gives a text: a number, a code, a path or a symbol.
+    """The identifiers in a value that a user or a loader gives a text: a number or a code.
 
     >>> [*map(str, parse_identifier("4.5.1.(1)"))], [*map(str, parse_identifier("Art. 6"))]
     (['4.5.1(1)'], ['article 6'])
-    >>> [*map(str, parse_identifier("src/io.py"))], [*map(str, parse_identifier("Part 8.92"))]
-    (['file src/io.py'], ['chapter 8.92', '92'])
+    >>> [*map(str, parse_identifier("Part 8.92"))]
+    ['chapter 8.92', '92']
     """
     text = clean(value[:_HEAD]).strip(" \t\n.:#*")
-    if (file := parse_file(text)) or (symbol := parse_symbol(text)):
-        return (Identifier(FILE, file) if file else Identifier(SYMBOL, (symbol,)),)
     found = read_series(Text(text))
     found = found[:1] if text[:1].isdigit() else found
     # "Part 6.Chapter 1.70(1)", "§ 12 BGB"
@@ -336,10 +316,11 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     if not series:
         return ()
     called, rest = _call(series), text[series.end :]
-    family, path, _ = called[-1]
-    # From a word on all levels are inner ones: "1.2.1.Guidance.1".
+    family, path = called[-1]
+    # "1.2.1.Guidance.1": from a word on all levels are inner ones.
     if rest[:1] == "." and len(found) == 1:
-        return (Identifier(family, (*path, *(f"({level}" for level in re.findall(r"[^\W_]+", rest.casefold())))),)
+        path += tuple(f"({level}" for level in re.findall(r"[^\W_]+", rest.casefold()))
+        called = (Identifier(family, path),)
     # "4.5 Records", but not "3 ways"
     if not family and len(path) < 2 and rest[:1].isspace():
         return ()
@@ -349,7 +330,7 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
 
 def _call(series: Series) -> tuple[Identifier, ...]:
     """What a text is called by its own number: a word that is not known is its kind, and capitals begin a code."""
-    family, paths, word = find_family(series, _FAMILY, _AROUND), [path for path, _ in series.numbers], fold(series.word)
+    family, paths, word = _KINDS.find(series), [path for path, _ in series.numbers], fold(series.word)
     if family is None and word.isalpha() and len(word) > 1 and series.word.isupper():
         family, paths = NUMBER, [(word + path[0], *path[1:]) for path in paths]
     elif family is None:
@@ -361,31 +342,27 @@ def _call(series: Series) -> tuple[Identifier, ...]:
 
 @keep
 def read_identifiers(text: Text) -> list[Identifier]:
-    """What a text is called by the number or code with which it begins, or by what it defines, if it is code.
+    """What a text is called by the number or code with which it begins.
 
     >>> [*map(str, read_identifiers(Text("4.5.1 A Person must"))), *map(str, read_identifiers(Text("§ 12 Fristen")))]
     ['4.5.1', 'section 12']
-    >>> [*map(str, read_identifiers(Text("E1042: no space left"))), *map(str, read_identifiers(Text("class Foo:")))]
-    ['code e1042', 'symbol Foo']
     """
     head = _MARKS.sub("", text.plain[: 2 * _HEAD], count=1)[:_HEAD].partition("\n")[0].strip()
-    if (series := _read_first(head)) is not None and _is_own(head, series):
-        return [*_call(series)]
-    return [Identifier(SYMBOL, (name,)) for name in find_defined(text)]
+    series = _read_own(head)
+    return [*_call(series)] if series else []
 
 
 @lru_cache(maxsize=2**12)
 def find_own_number(title: str) -> int:
     """Where the number ends with which a title begins; 0 if it has none."""
-    series = _read_first(title[:_HEAD])
-    return series.end if series is not None and _is_own(title[:_HEAD], series) else 0
+    series = _read_own(title[:_HEAD])
+    return series.end if series else 0
 
 
-def _read_first(head: str) -> Series | None:
-    """The numbers with which a text begins."""
-    firsts = (first.search(head, 0, _BACK) for first in (_FIRST, _FIRST_HAN, _FIRST_LETTER))
-    series = next((_read_series(head, first.start()) for first in firsts if first), None)
-    return series if series is not None and series.start == 0 else None
+def _read_own(head: str) -> Series | None:
+    """The number with which a text begins, if it is its own."""
+    series = next(_iterate_series(head, lettered=True), None)
+    return series if series is not None and series.start == 0 and _is_own(head, series) else None
 
 
 def _is_own(head: str, series: Series) -> bool:
@@ -393,7 +370,7 @@ def _is_own(head: str, series: Series) -> bool:
 
     The kind of a number that no list has needs a separator behind the number, or the end of the line.
     """
-    path, rest, family = series.numbers[0][0], head[series.end :], find_family(series, _FAMILY, _AROUND)
+    path, rest, family = series.numbers[0][0], head[series.end :], _KINDS.find(series)
     levels, separated, letters = count_levels(path), bool(_SEPARATOR.match(rest)), _letters_of(path)
     following = next(filter(str.isalnum, rest), "")
     if letters or (series.word.isupper() and len(series.word) > 1 and family is None):
@@ -403,7 +380,7 @@ def _is_own(head: str, series: Series) -> bool:
         is_title = following.isalpha() and not following.islower() and rest.split()[0] not in _UNITS
         is_date = levels == 3 and 4 in (len(path[0]), len(path[2]))
         return not is_date and (levels > 2 or (levels > 1 and is_title))
-    if find_document(head, series, family or NUMBER) or rest[:1].isalpha() or (following.islower() and not separated):
+    if _find_document(head, series, family) or rest[:1].isalpha() or (following.islower() and not separated):
         return False
     # Where words are joined to a kind, a sentence begins: "ตามมาตรา 5". The first one of Arabic is an article.
     word, first = fold(series.word), series.word[:1]
@@ -411,36 +388,16 @@ def _is_own(head: str, series: Series) -> bool:
     return bool(is_kind) or (family is None and first == first.title() and (separated or first == first.lower()))
 
 
-def check_identifiers(given: Sequence[Any]) -> list[tuple[str, ...]]:
-    """The identifiers that are given for each row, checked; none for a missing value."""
-    check_strings(given, "identifiers", (object,))
-    rows = []
-    for row, value in enumerate(as_optional(given)):
-        values = [value] if isinstance(value, str) else value
-        if not isinstance(values, Iterable | None):
-            raise InvalidInputError(f"identifiers: row {row} is {quoted(value)}; pass a string, or a list of strings")
-        rows.append(tuple(values or ()))
-        check_strings(rows[-1], f"identifiers: row {row}")
-    return rows
-
-
 def list_identifiers(
     given: Sequence[Iterable[str]] | None, texts: Sequence[Text], titles: Sequence[str] | None = None
 ) -> list[list[Identifier]]:
-    """What each text is called: what is given for it, or else what it or its title begins with; last comes its file."""
-    called: list[list[Identifier]] = []
-    nothing = [()] * len(texts)
-    for values, text, title in zip(given or nothing, texts, titles or nothing, strict=True):
-        parsed = dict.fromkeys(chain.from_iterable(map(parse_identifier, values)))
-        own: Sequence[Identifier] = [identifier for identifier in parsed if identifier.family != FILE]
-        own = own or read_identifiers(text) or (_parse_title(title) if title else ())
-        called.append([*own, *(one for one in parsed if one.family == FILE)])
-    return called
-
-
-@lru_cache(maxsize=2**12)
-def _parse_title(title: str) -> Sequence[Identifier]:
-    return [one for one in read_identifiers(Text(title)) if one.family != SYMBOL]
+    """What each text is called: what is given for it, or else what it or its title begins with."""
+    return [
+        [*dict.fromkeys(chain.from_iterable(map(parse_identifier, values)))]
+        or read_identifiers(text)
+        or read_identifiers(Text(title))
+        for values, text, title in zip(given or [()] * len(texts), texts, titles or [""] * len(texts), strict=True)
+    ]
 
 
 class Citations:
@@ -457,41 +414,31 @@ class Citations:
         titles: Sequence[str],
     ) -> None:
         self._sources, self._titles = sources, titles
-        # The rows by the identifiers of each document, and by those of each family that means the same everywhere; by
-        # the ends of paths, by which files are called, and the beginnings of numbers, of which they are parts.
+        # The rows by the identifiers of each document, and by those of codes; by the beginnings of numbers, of which
+        # they are parts.
         self._exact: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
         self._parts: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
         # The last levels of all numbers, and of what they are parts of, by the levels before; the sources of families.
         self._last: dict[Path, set[str]] = defaultdict(set)
         self._sources_of: dict[str, dict[Hashable, None]] = defaultdict(dict)
-        own = {family for called in identifiers for family, _, _ in called}.difference(_NO_KINDS)
+        own = {family for called in identifiers for family, _ in called}.difference(_NO_KINDS)
         joined = {family for family in own for kind in own if family != kind and family.endswith(kind)}
         for row, called in enumerate(identifiers):
-            for family, path in ((one.family, one.path) for one in called if one.family not in joined):
-                document = family if family in EVERYWHERE else sources[row]
-                self._exact[document][path].append((row, family))
-                self._sources_of[family][sources[row]] = None
-                for place in range(1, len(path)):
-                    part = path[place:] if family == FILE else path[:place]
-                    self._parts[document][part].append((row, family))
-                for place in range(len(path) if family not in (FILE, SYMBOL) else 0):
-                    self._last[path[:place]].add(path[place])
+            for family, path in called:
+                if family not in joined:
+                    document = CODE if family == CODE else sources[row]
+                    self._exact[document][path].append((row, family))
+                    self._sources_of[family][sources[row]] = None
+                    for place, level in enumerate(path):
+                        self._last[path[:place]].add(level)
+                        if place:
+                            self._parts[document][path[:place]].append((row, family))
         known = [(*path, level) for path, levels in self._last.items() for level in levels]
         self._has_paragraphs = any(path[-1][0] == "(" for path in known)
         self._letters = {letters for path in known if (letters := _letters_of(path))}
-        agree = NUMBER in self._sources_of or any(len(path) > 1 for path in known)
-        families = {kind: family for kind, family in _FAMILY.items() if agree or family in self._sources_of}
-        families |= {kind: kind for kind in own - joined}
-        self._families, self._around = families, list_around(families) if families != _FAMILY else _AROUND
+        self._kinds = _Kinds(_FAMILY | {kind: kind for kind in own - joined}) if own else _KINDS
         # A text without a kind has no citation, unless there are numbers that need none.
         self._reads_all = any(map(_is_telling, known))
-        self._files = {path[-1] for path in self._exact[FILE]}
-        # The only row that defines a symbol, or None. The underscores at the ends of a word may be markup.
-        self._symbols: dict[str, int | None] = {}
-        for path, rows in self._exact[SYMBOL].items():
-            name = path[0].casefold()
-            for form in {name, name.strip("_"), name.lstrip("_"), name.rstrip("_")}:
-                self._symbols[form] = None if form in self._symbols or len(rows) > 1 else rows[0][0]
 
     @cached_property
     def _words(self) -> list[tuple[Hashable, set[str]]]:
@@ -502,124 +449,91 @@ class Citations:
     def find_cited(self, texts: Sequence[Text], skipped: Container[int] = ()) -> Iterator[tuple[int, list[int], float]]:
         """What each text cites, but for the ``skipped`` rows: its row, the rows it leads to, and how clearly.
 
-        A citation leads to the m parts of a section, or to the m pieces of a file, by 1/m each.
+        A citation leads to the m parts of a section by 1/m each.
         """
         for row, text in enumerate(texts):
-            for citation in () if row in skipped else self.read(text, row):
-                for targets, strength in self._find(citation, row):
-                    yield row, targets, strength
+            for (family, path), source in () if row in skipped else self._read(text, row):
+                whole = path
+                # A paragraph that has no text of its own is in the text of its section.
+                while not (exact := _agreeing(self._exact[source], family, whole)) and whole[-1][0] == "(":
+                    whole = whole[:-1]
+                # The texts of one number may belong to several documents, if these are not known.
+                if exact and (source is not None or len(exact) == 1):
+                    yield row, exact, 1.0
+                if parts := [part for part in _agreeing(self._parts[source], family, path) if part != row]:
+                    yield row, parts, 1 / len(parts)
 
     def find_uncited(self, text: Text, row: int) -> Iterator[tuple[Identifier, Hashable | None]]:
         """The numbers and codes that the text at this row cites and no text is called, with their sources.
 
         A code has the source of the text that cites it.
         """
-        for citation in self.read(text, row):
-            family, path, _ = citation
+        for citation, source in self._read(text, row):
+            family, path = citation
             path = path if self._has_paragraphs else path[: count_levels(path)]
-            if family == CODE and not _agreeing(self._exact[CODE], CODE, path):
-                yield citation, self._sources[row]
-            for source in () if family in (*EVERYWHERE, NUMBER) else self._find_documents(citation, row):
-                if not _agreeing(self._exact[source], family, path):
-                    yield citation, source
+            if family != NUMBER and not _agreeing(self._exact[source], family, path):
+                yield citation, self._sources[row] if family == CODE else source
 
-    def read(self, text: Text, row: int) -> list[Identifier]:
-        """What the text at this row cites, each once."""
-        found: list[Identifier] = []
-        joined = self._around and not text.text.isascii()
-        if self._last and (self._reads_all or joined or not self._families.keys().isdisjoint(text.words)):
-            found += chain.from_iterable(self._read_series(text, series) for series in read_series(text))
-        if self._files:
-            found += [Identifier(FILE, path) for path in find_files(text.text, self._files)]
-        # But for the symbols that only this text defines.
-        if self._symbols and (names := {w for w in self._symbols.keys() & text.words if self._symbols[w] != row}):
-            found += [Identifier(SYMBOL, (name,)) for name in find_called(text) if name.casefold() in names]
-        return list(dict.fromkeys(found))
+    def _read(self, text: Text, row: int) -> Iterable[tuple[Identifier, Hashable | None]]:
+        """What the text at this row cites by number or code, each once, with its source; that of a code is ``CODE``."""
+        reads_all = self._reads_all or not text.text.isascii()
+        if not self._last or not (reads_all or not self._kinds.words.keys().isdisjoint(text.words)):
+            return ()
+        return dict.fromkeys(chain.from_iterable(self._read_series(text, row, one) for one in read_series(text)))
 
-    def _read_series(self, text: Text, series: Series) -> Iterator[Identifier]:
+    def _read_series(self, text: Text, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
         """The citations of numbers of a known kind, and of those that need none."""
-        numbers, family = series.numbers, find_family(series, self._families, self._around)
+        numbers, family = series.numbers, self._kinds.find(series)
         if _is_code(numbers[0][0]):
             family = None
         elif family is None and series.word.isupper() and (word := fold(series.word)) in self._letters:
             # "SYSC 4.1.1R"
             numbers = tuple(((word + path[0], *path[1:]), is_last) for path, is_last in numbers)
-        document, before = None, None
+        sources, before = None, None
         for number, is_last in numbers:
             path = _as_path(family or NUMBER, number)
             for one in (*(self._list_between(before, path) if before and is_last else ()), path):
                 levels = count_levels(one)
                 is_known = _letters_of(one) in self._letters or one[levels - 1] in self._last.get(one[: levels - 1], ())
                 if (is_known and _is_telling(one)) if family is None else (family != kinds.PARAGRAPH or levels > 1):
-                    if document is None:
-                        document = self._find_document(text.plain, series, family or NUMBER)
-                    is_code = family is None and _is_code(one)
-                    yield Identifier(CODE, one) if is_code else Identifier(family or NUMBER, one, document)
+                    if family is None and _is_code(one):
+                        yield Identifier(CODE, one), CODE
+                    else:
+                        sources = self._find_sources(text.plain, row, series, family) if sources is None else sources
+                        yield from ((Identifier(family or NUMBER, one), source) for source in sources)
             before = path
 
     def _list_between(self, first: Path, last: Path) -> list[Path]:
         """The numbers between two that differ in their last level: whole numbers, and all that the texts have."""
-        low, high = _PARTS.fullmatch(first[-1]), _PARTS.fullmatch(last[-1])
-        if len(first) != len(last) or first[:-1] != last[:-1]:
+        low, high = _order(first[-1]), _order(last[-1])
+        if first[:-1] != last[:-1] or low[0] != high[0]:
             return []
-        if low is None or high is None:
-            letters = range(ord(first[-1][-1]) + 1, ord(last[-1][-1])) if len(first[-1]) == len(last[-1]) < 3 else ()
-            return [(*first[:-1], f"{first[-1][:-1]}{chr(c)}") for c in letters][:26]
-        numbers = range(int(low[2]) + 1, int(high[2]))
-        between = [f"{low[1]}{number}" for number in numbers] if len(numbers) <= _LONGEST_RANGE else []
-        for level in sorted(self._last.get(first[:-1], ())):
-            if (own := _PARTS.fullmatch(level)) and own[1] == low[1] and level not in between:
-                is_inside = (int(low[2]), low[3]) < (int(own[2]), own[3]) < (int(high[2]), high[3])
-                between += [level] if is_inside else []
+        numbers = range(low[1] + 1, high[1])
+        between = dict.fromkeys(f"{low[0]}{number}" for number in numbers) if len(numbers) <= _LONGEST_RANGE else {}
+        known = sorted(level for level in self._last.get(first[:-1], ()) if low < _order(level) < high)
+        between |= dict.fromkeys(known)
         return [(*first[:-1], level) for level in between]
 
-    def _find(self, citation: Identifier, row: int) -> Iterator[tuple[list[int], float]]:
-        """The rows that a citation in the text at this row leads to, and how clearly."""
-        family, path, _ = citation
-        if family in (FILE, SYMBOL):
-            if (found := self._find_everywhere(family, path)) and row not in found:
-                yield found, 1 / len(found) if family == FILE else 1.0
-            return
-        for source in [CODE] if family == CODE else self._find_documents(citation, row):
-            whole = path
-            # A paragraph that has no text of its own is in the text of its section.
-            while not (exact := _agreeing(self._exact[source], family, whole)) and whole[-1][0] == "(":
-                whole = whole[:-1]
-            # The texts of one number may belong to several documents, if these are not known.
-            if exact and (source is not None or len(exact) == 1):
-                yield exact, 1.0
-            if parts := [part for part in _agreeing(self._parts[source], family, path) if part != row]:
-                yield parts, 1 / len(parts)
+    def _find_sources(self, text: str, row: int, series: Series, family: str | None) -> list[Hashable | None]:
+        """The documents with the name that stands beside a series; else the only one of its kind, or that of the row.
 
-    def _find_everywhere(self, family: str, path: Path) -> list[int]:
-        exact = self._exact[family]
-        found = exact.get(path, []) + self._parts[family].get(path, [])
-        while not found and family == FILE and len(path) > 1:
-            path = path[1:]
-            found = exact.get(path, [])
-        return [row for row, _ in found]
-
-    def _find_document(self, text: str, series: Series, family: str) -> str:
-        """The name of a document that stands beside a series.
-
-        One that no text has counts behind "of" only in "45 CFR 164.312", and in "§ 3 BGB" of the only document.
+        A name that no document has leads nowhere. But behind a number that needs no kind it may be another word, and
+        so may it in "§ 3 BGB" of the only document.
         """
-        name = find_document(text, series, family)
-        behind = text[series.end : series.end + _BACK].lstrip(" ,\xa0").startswith(name)
-        is_known = bool(self._find_named(name)) or not (behind or name == series.word)
-        return name if is_known or (family != NUMBER and len({*self._sources}) > 1) else ""
-
-    def _find_named(self, name: str) -> list[Hashable]:
-        """The sources that have the words of a name in them, or in a title of their texts."""
-        words = {word for word in split_words(name) if word not in _NO_NAMES} if name else set()
-        return list(dict.fromkeys(source for source, own in self._words if words <= own)) if words else []
-
-    def _find_documents(self, citation: Identifier, row: int) -> list[Hashable]:
-        """The sources that have the name beside a citation; else the only one that has its kind, or that of the row."""
-        if citation.document:
-            return self._find_named(citation.document)
-        of_kind = self._sources_of.get(citation.family, {}) if citation.family not in _NO_KINDS else {}
+        if name := _find_document(text, series, family):
+            words = {word for word in split_words(name) if word not in _NO_NAMES}
+            found = dict.fromkeys(source for source, own in self._words if words and words <= own)
+            behind = name == series.word or text[series.end : series.end + _BACK].lstrip(" ,\xa0").startswith(name)
+            if found or not behind or (family and len({*self._sources}) > 1):
+                return [*found]
+        of_kind = self._sources_of.get(family or NUMBER, {}) if family not in _NO_KINDS else {}
         return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
+
+
+def _order(level: str) -> tuple[str, int, str]:
+    """How levels are counted: by the bracket or letters before their number, then by the number."""
+    before, number, behind = _PARTS.match(level).groups()  # type: ignore[union-attr]
+    return before, int(number or 0), behind
 
 
 def _agreeing(index: _Index, family: str, path: Path) -> list[int]:
@@ -629,12 +543,8 @@ def _agreeing(index: _Index, family: str, path: Path) -> list[int]:
     """
     if not (rows := index.get(path)):
         return []
-    several = count_levels(path) > 1
-    return [
-        row
-        for row, other in rows
-        if other in (family, NUMBER) or family == NUMBER or (several and kinds.ANNEX not in (other, family))
-    ]
+    kin, several = {family, NUMBER}, count_levels(path) > 1 and family != kinds.ANNEX
+    return [row for row, other in rows if other in kin or not family or (several and other != kinds.ANNEX)]
 
 
 def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:
@@ -648,7 +558,7 @@ def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequen
     for row, called in enumerate(identifiers):
         place: Hashable = row
         if called:
-            family, path, _ = called[0]
-            place = (family if family in EVERYWHERE else NUMBER, sources[row], path[: count_levels(path)])
+            family, path = called[0]
+            place = (family if family == CODE else NUMBER, sources[row], path[: count_levels(path)])
         sections.append(first.setdefault(place, row))
     return sections

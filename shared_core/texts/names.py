@@ -11,7 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from .fold import strip_markup
 from .identifiers import parse_identifier
 from .kinds import EDITION_BEFORE, EDITION_BEHIND, FAMILIES
-from .titles import HEAD, JOINING, LINE, as_key, clean_title, is_title, shorten_titles, split_heading, without_brackets
+from .titles import (
+    HEAD,
+    JOINING,
+    LINE,
+    as_key,
+    clean_title,
+    list_parts,
+    split_heading,
+    without_brackets,
+    without_number,
+)
 from .words import Text, keep, read_text, split_words
 
 
@@ -81,18 +91,15 @@ _NEW_SENTENCE = re.compile(rf"\A{_PIECE}[.!?:]|\n[{_GAP}]*\n")
 def read_name(text: str) -> str:
     """The name of a text that has no title: its heading, or the capitalised words that it begins with.
 
-    The heading is the ``title`` in the front matter, an ``<h1>`` or ``<title>`` before all other text, or the first
-    line, if it is marked as a heading or bold, or if it is short, does not end like a sentence, and further lines
-    follow. It loses its markup and its number. Else the name is the run of two or more capitalised words with which the
-    text begins, behind articles, prepositions and numbers, but no instruction ("Click Save"), salutation ("Hi Bob,") or
-    speaker ("Bob Roy:"). A text that begins in lower case begins inside of a sentence. Scripts without capitals have
-    names in headings alone.
+    The heading is the ``title`` in the front matter, or the first line, if it is marked as a heading or bold, or if it
+    is short, does not end like a sentence, and further lines follow. It loses its markup and its number. Else the name
+    is the run of two or more capitalised words with which the text begins, behind articles, prepositions and numbers,
+    but no instruction ("Click Save"), salutation ("Hi Bob,") or speaker ("Bob Roy:").
 
     Parameters
     ----------
     text : str
-        The text. A heading is looked for in its first 2,000 characters, other names in its first 200. White space
-        before them does not count.
+        The text. A heading is looked for in its first 2,000 characters, other names in its first 200.
 
     Returns
     -------
@@ -109,15 +116,14 @@ def read_name(text: str) -> str:
     >>> read_name("The river is long.")
     ''
     """
-    return shorten_titles([_read_name(read_text(text))])[0]
+    return without_number(_read_name(read_text(text)))
 
 
 @keep
 def _read_name(text: Text) -> str:
     """:func:`read_name` with the number of a heading."""
     heading, head = split_heading(text)
-    # Saves the search in texts without capitals.
-    # A text that begins in lower case begins inside of a sentence.
+    # Saves the search in texts without capitals. A text that begins in lower case begins inside of a sentence.
     if heading or head[:1].islower() or not any(map(str.isupper, head[: LINE + 1])):
         return heading
     for start, _, run in capitalised_runs(head):
@@ -196,13 +202,11 @@ def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> lis
     It is the title, without what its site and its numbering put around it. Without a title that says something it is
     the name that :func:`read_name` reads.
     """
-    cleaned = [clean_title(title) if title else "" for title in titles or [""] * len(texts)]
-    # "Untitled | FilmBase"
-    titled = [title if is_title(title) else "" for title in shorten_titles(cleaned)]
-    read = shorten_titles(
-        ["" if title else _read_name(read_text(text)) for title, text in zip(titled, texts, strict=True)]
-    )
-    return [_forms_of_title(title) if title else _forms_of_read(name) for title, name in zip(titled, read, strict=True)]
+    cleaned = [without_number(clean_title(title)) if title else "" for title in titles or [""] * len(texts)]
+    return [
+        [*_forms_of_title(title), *parts] if title else _forms_of_read(read_name(text))
+        for title, parts, text in zip(cleaned, list_parts(cleaned), texts, strict=True)
+    ]
 
 
 def _forms_of_title(title: str) -> list[str]:

@@ -152,7 +152,7 @@ def _follow_links(
     rows_of: dict[Hashable, set[int]] = defaultdict(set)
     numbers: dict[Hashable, list[int]] = defaultdict(list)
     for row, some in enumerate(identifiers):
-        for family, path, _ in some:
+        for family, path in some:
             numbers[path[0]] += [row] if family == NUMBER and len(path) == 1 else []
     for row, (own, called) in enumerate(zip(keys, names, strict=True)):
         # A link may also be a title that is too short or too long for a name that is found in texts.

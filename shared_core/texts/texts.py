@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
+from itertools import count
 from types import NoneType
 from typing import Any
 
@@ -16,16 +16,14 @@ from .._values import as_identifiers, as_names, as_optional, as_plain, is_missin
 from ..candidates import Parts, References
 from ..errors import InvalidInputError, quoted
 from ..facts import FILE, Facts, Place, read_place
-from .identifiers import Identifier, check_identifiers, list_identifiers
+from .identifiers import Identifier, list_identifiers
 from .names import list_names
 from .neighbours import Neighbours, add_neighbours, find_neighbours, refer_to_nothing
-from .references import as_address, find_split_references
-from .titles import as_key, clean_title, cut_running_header, is_title, replace_titles_of_many, split_heading
+from .references import find_split_references
+from .titles import SHARE_OF_CANDIDATES, SOURCES, cut_running_header, is_title, split_heading
 from .words import Text, Weigh, check_strings, match_split_words, read_text
 
 _NOTHING = Facts()
-# What stands between links in one string. A URL may hold a comma.
-_COMMA, _COMMA_OF_URLS = re.compile(r"\s*,\s*"), re.compile(r"\s*,(?:\s+|(?=\w[\w+.-]*://))")
 
 
 class Texts:
@@ -69,9 +67,12 @@ class Texts:
         In place of a title that many files share, a text has the heading with which it begins, if there is one.
         """
         titles = [next(filter(is_title, fact.titles), "") for fact in self.facts]
-        files = [fact.file for fact in self.facts]
-        titles = replace_titles_of_many(titles, files.__getitem__, lambda row: split_heading(self._heads[row])[0])
+        named = {(title, fact.file) for title, fact in zip(titles, self.facts, strict=True)}
+        files = Counter(title for title, file in named if file)
+        shared = max(SOURCES, SHARE_OF_CANDIDATES * len(titles))
         for row, fact in enumerate(self.facts):
+            if titles[row] and files[titles[row]] >= shared:
+                titles[row] = split_heading(self._heads[row])[0].strip() or titles[row]
             if is_title(fact.heading):
                 # LlamaIndex leaves the heading of a text in it, and says those before it.
                 own = split_heading(self._heads[row])[0] if self.bodies[row].lstrip().startswith("#") else ""
@@ -86,21 +87,8 @@ class Texts:
 
     @cached_property
     def links(self) -> list[tuple[str, ...] | None]:
-        """What each text links to; None if it has no links. A string may be a title with a comma, or several links."""
-        known: set[Hashable] = set()
-        if any(isinstance(fact.links, str) for fact in self.facts):
-            names = [*(key for fact in self.facts for key in fact.keys), *self.titles]
-            known = {*names, *map(as_address, names), *map(as_key, map(clean_title, self.titles))} - {()}
-        links: list[tuple[str, ...] | None] = []
-        for given in (fact.links for fact in self.facts):
-            if not isinstance(given, str):
-                links.append(given)
-            elif given in known or as_address(given) in known or as_key(given) in known:
-                links.append((given,))
-            else:
-                parts = (_COMMA_OF_URLS if "://" in given else _COMMA).split(given)
-                links.append(tuple(part for part in parts if part.strip()) or None)
-        return links
+        """What each text links to; None if it has no links."""
+        return [fact.links for fact in self.facts]
 
     @cached_property
     def names(self) -> list[list[str]]:
@@ -204,41 +192,27 @@ def find_references(
 ) -> References:
     """How clearly the text of each candidate refers to each other candidate; for :class:`Candidates`.
 
-    Names are compared word by word, as :func:`match_words` splits texts, without brackets at their ends. At each place
-    of a text the longest name counts: a text about New York City does not name New York. Candidates with the same name
-    are parts of one document and never refer to each other. A title is a name if each of its words, joining ones such
-    as "of" aside, has a capital, a digit, or a mark as in ``max_tokens``; in scripts without capitals every title is
-    one. A text writes a name with the same capitals, or all in capitals if it has several words. A name of one word
-    does not count if a text has it in lower case.
+    The guide "Texts that lead to each other" says what counts as a name, a link and a citation.
 
     A name that stands in many texts says little. If m of the n' candidates with other names contain it, it weighs
-    log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1.
-
-    A text also refers to what it cites: a number ("Rule 4.5.1", "§ 12 Abs. 2", "第5条", "Sections 3 to 5"), a code
-    ("RFC 7231", "E1042"), a file (``utils/io.py``) or a symbol (``parse_header()``) that another candidate has. A
-    number of less than three levels needs its kind, "Rule", or the word with which a candidate writes its own number.
-    It means a text of the same source, unless another document is named beside it ("Art. 6 GDPR"). A citation that
-    leads to m parts of a section leads to each by 1/m. Links in a text count too: ``[[note]]``, ``[words](URL)``, and
-    URLs.
-
-    A text that does not refer to the next or previous text of its source in another way leads to it by s², where s is
-    the share of that text that does not overlap with its own.
+    log(1 + (n' − m + 0.5) / (m + 0.5)), divided by the value at m = 1. A citation that leads to m parts of a section
+    leads to each by 1/m. A text that does not refer to the next or previous text of its source in another way leads to
+    it by s², where s is the share of that text that does not overlap with its own.
 
     Parameters
     ----------
     texts : sequence of n str
         The texts of the candidates.
     titles : sequence of n str or None, optional
-        Their names. What a site puts around its titles (" | FilmBase") does not count, nor do the numbers of headings.
-        :func:`read_name` reads the name of a text without a title that says something.
+        Their names. :func:`read_name` reads the name of a text without a title that says something.
     links : sequence of n iterables or None, optional
-        What each text links to: ids, URLs or titles. URLs are compared without their fragment and their final "/". A
-        text with a list of links refers to the candidates that they lead to, and to no others. None: it has no list.
+        What each text links to: ids, URLs or titles. A text with a list of links refers to the candidates that they
+        lead to, and to no others. None: it has no list, and the links in the text count.
     keys : sequence of n iterables, optional
         What else links may call each candidate: its id, its URL.
     identifiers : sequence of n str, iterables of str, or None, optional
-        The number or code of each candidate, or several: "4.5.1(2)", "Art. 6", "E1042", "src/io.py". If a row has none,
-        it is the one with which its text or title begins ("4.5.1 A person must"), or what its code defines.
+        The number or code of each candidate, or several: "4.5.1(2)", "Art. 6", "E1042". If a row has none, it is the
+        one with which its text or title begins ("4.5.1 A person must").
     sources : sequence of n hashables or None, optional
         The document that each candidate is a part of. Missing values are not known.
     neighbours : sequence of n int or None, optional
@@ -247,9 +221,9 @@ def find_references(
     Returns
     -------
     References
-        ``strength``, float32, shape (n, n), in [0, 1]: row i says how clearly text i refers to each candidate. The
-        diagonal is 0. ``documents``, int64, shape (m, n) for the m kinds of references: candidates with the same name,
-        or for citations of the same section, have the same number. ``kinds``, int8, shape (n, n): the indices of
+        ``strength``, float32, shape (n, n), in [0, 1]: row i says how clearly text i refers to each candidate.
+        ``documents``, int64, shape (m, n) for the m kinds of references: candidates with the same name, or for
+        citations of the same section, have the same number. ``kinds``, int8, shape (n, n): the indices of
         ``REFERENCE_KINDS``.
 
     Examples
@@ -272,6 +246,14 @@ def find_references(
     return refer_to_nothing(len(texts)) if found is None else found
 
 
+def _as_strings(row: int, value: Any) -> tuple[str, ...]:
+    """The identifiers of a row, checked."""
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    strings = tuple(value) if several else () if value is None else (value,)
+    check_strings(strings, f"identifiers: row {row}")
+    return strings
+
+
 def as_texts(
     texts: Sequence[str],
     titles: Sequence[str | None] | None = None,
@@ -289,6 +271,7 @@ def as_texts(
     if titles is not None:
         titles = titles if isinstance(titles, str) else as_optional(titles)
         check_strings(titles, "titles", (str, NoneType))
+    check_strings(identifiers or (), "identifiers", (object,))
     documents = missing if sources is None else as_optional(as_names(sources, n, "sources"))
     numbers = missing if neighbours is None else neighbours
     places = [read_place(number) for number in numbers]
@@ -302,7 +285,7 @@ def as_texts(
         raise InvalidInputError("sources is missing: neighbours are the numbers of the texts in their sources")
     columns: tuple[Sequence[Any], ...] = (
         titles or missing,
-        missing if identifiers is None else check_identifiers(identifiers),
+        missing if identifiers is None else [*map(_as_strings, count(), as_optional(identifiers))],
         documents,
         places,
         [own if own is None else as_identifiers(own, f"links: row {row}") for row, own in enumerate(links or missing)],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 from .fold import strip_markup
@@ -22,17 +22,11 @@ MOST_WORDS, LEAST_LETTERS, HEAD = 12, 3, 200
 _BRACKETS = re.compile(r"(?:[(\[（［][^()\[\]（）［］]*+[)\]）］]\s*+)++\Z")
 # Longer titles are cut before they are read, so that the time does not depend on them.
 LONGEST = 800
-# A part that this many different titles share is that of a site. It goes from either end this many times.
-SHARED_BY, ROUNDS = 3, 3
-# Behind a dash or before the name it goes only if this share of all titles has one: "Star Trek: Nemesis" is a name.
-NEARLY_ALL = 0.8
 # A title that so many sources share, and so many of the candidates have, says nothing of each of them.
 SOURCES, SHARE_OF_CANDIDATES = 3, 1 / 3
 
+# Between a name and that of its site.
 _SEPARATOR = re.compile(r" (?:[|·»•–—-]|::) ")
-# What stands before a name: a part of its site, or a number that stands alone.
-_BEFORE = re.compile(rf"(?P<number>\d{{1,3}}[.):]?|[IVXLC]{{1,5}}[.)]) +(?=[^\W\d_])|.*?(?:{_SEPARATOR.pattern}|: )")
-_NEVER_IN_NAMES = frozenset("|·»•:")
 
 _APPLICATION = re.compile(r"\AMicrosoft (?:Word|PowerPoint|Excel) - ", re.IGNORECASE)
 # Anchors and attributes behind a heading, and the sign of a link to it.
@@ -80,12 +74,6 @@ _FRONT_MATTER = re.compile(
 _TITLE_LINE = re.compile(
     r"^[\"']?title[\"']?[^\S\n]*[:=][^\S\n]*(?:[|>][+-]?[^\S\n]*\n)?[^\S\n]*([^\s].*)$", re.MULTILINE | re.IGNORECASE
 )
-# The heading of a page, before which only markup stands.
-_HEADING_ELEMENT = re.compile(
-    r"(?: [\s\ufeff]++ | <!--.*?--> | <(script|style)\b.*?</\1\s*> | <(?!h1\b|title\b)[^<>]*> )*+"
-    r"<(h1|title)\b[^<>]*> (.*?) </\2\s*>",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
 # The line under a heading of Markdown, and a line that is bold as a whole.
 _UNDERLINE = re.compile(r"[^\S\n]*(?:={2,}|-{2,})[^\S\n]*(?:\n|\Z)")
 _BOLD = re.compile(r"(\*\*|__)(?!\s)(?:(?!\1).)+(?<!\s)\1")
@@ -120,31 +108,12 @@ def clean_title(title: str) -> str:
     return title if is_title(title) else ""
 
 
-def shorten_titles(titles: Sequence[str]) -> list[str]:
-    """The titles of a search's candidates without their numbers, and without what a site puts around its titles.
+def without_number(title: str) -> str:
+    """A heading without its number, which has dots inside, a sign, or a word such as "Chapter".
 
-    A number counts as that of a heading only with dots inside, with a sign, or with a word such as "Chapter". A part
-    behind "|", "·", "»" or "::" goes if at least three different titles share it. A part behind a dash, or before a
-    separator or a colon, goes if also nearly all titles have such a part, and so does another number ("3 Results").
-    Different titles stay different: "Home | FilmBase" and "Home | BookBase" stay as they are.
-
-    >>> shorten_titles(["3.2 Single sign-on", "§ 12 Fristen", "第3章 概要", "2001: A Space Odyssey", ""])
+    >>> list(map(without_number, ["3.2 Single sign-on", "§ 12 Fristen", "第3章 概要", "2001: A Space Odyssey", ""]))
     ['Single sign-on', 'Fristen', '概要', '2001: A Space Odyssey', '']
-    >>> shorten_titles(["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase", "Paris | Texas"])
-    ['Inception', 'Heat', 'Alien', 'Paris | Texas']
     """
-    short = {title: _without_number(title) for title in titles if title}
-    for _ in range(ROUNDS):
-        rests = _cut_shared(set(short.values()))
-        if not rests:
-            break
-        short = {title: rests.get(rest, rest) for title, rest in short.items()}
-    short = {title: _without_number(rest) for title, rest in short.items()}
-    cut = Counter(rest.casefold() for title, rest in short.items() if rest != title)
-    return [title if cut[short.get(title, "").casefold()] > 1 else short.get(title, "") for title in titles]
-
-
-def _without_number(title: str) -> str:
     if not (end := find_own_number(title)):
         return _ROMAN.sub("", title, count=1)
     rest = _BEHIND_NUMBER.match(title, end)
@@ -152,45 +121,16 @@ def _without_number(title: str) -> str:
     return title[rest.end() :] if rest and named else title
 
 
-def _cut_shared(titles: set[str]) -> dict[str, str]:
-    """What is left of each title that has a part of a site, at its end or else at its beginning."""
-    ends, beginnings = defaultdict[str, dict[str, str]](dict), defaultdict[str, dict[str, str]](dict)
-    for title in titles:
-        if separators := [*_SEPARATOR.finditer(title)]:
-            place = separators[-1].start()
-            ends[title[place:]][title] = title[:place]
-        if first := _BEFORE.match(title):
-            beginnings["" if first["number"] else first[0]][title] = title[first.end() :]
-    cut: dict[str, str] = {}
-    for parts in (ends, beginnings):
-        shared = {part: rests for part, rests in parts.items() if len(rests) >= SHARED_BY}
-        everywhere = sum(map(len, shared.values())) >= NEARLY_ALL * len(titles)
-        for part, rests in shared.items():
-            if everywhere or (parts is ends and part[1] in _NEVER_IN_NAMES):
-                cut = rests | cut
-    return {title: rest for title, rest in cut.items() if any(map(str.isalnum, rest))}
+def list_parts(titles: Sequence[str]) -> list[list[str]]:
+    """What a site's name stands beside in each title: the site is the part between separators that three titles share.
 
-
-def replace_titles_of_many(
-    titles: Sequence[str], source_of: Callable[[int], Hashable | None], read: Callable[[int], str]
-) -> list[str]:
-    """The titles, with ``read(row)`` in place of a title that many different sources share; where it is not empty.
-
-    >>> replace_titles_of_many(["Docs", "Docs", "Docs", "Ann Lee"], "abcd".__getitem__, "  x ".__getitem__)
-    ['Docs', 'Docs', 'x', 'Ann Lee']
+    >>> list_parts(["Inception | FilmBase", "Heat | FilmBase", "FilmBase - Alien", "Paris | Texas"])
+    [['Inception'], ['Heat'], ['Alien'], []]
     """
-    rows_of: dict[str, list[int]] = defaultdict(list)
-    for row, title in enumerate(titles):
-        if title:
-            rows_of[title].append(row)
-    replaced = [*titles]
-    for rows in rows_of.values():
-        if len(rows) < max(SOURCES, SHARE_OF_CANDIDATES * len(titles)):
-            continue
-        if len({source_of(row) for row in rows} - {None}) >= SOURCES:
-            for row in rows:
-                replaced[row] = read(row).strip() or titles[row]
-    return replaced
+    parts = {title: _SEPARATOR.split(title) for title in titles}
+    number = Counter(part for found in parts.values() for part in {*found})
+    own = {title: [part for part in found if number[part] < SOURCES] for title, found in parts.items()}
+    return [[*filter(is_title, own[title])] if len(own[title]) < len(parts[title]) else [] for title in titles]
 
 
 def cut_running_header(texts: Sequence[str]) -> list[str]:
@@ -259,8 +199,6 @@ def split_heading(text: Text) -> tuple[str, str]:
         head = head[block.end() :]
         if (title := _TITLE_LINE.search(block["lines"])) and (name := clean_title(title[1].strip().strip("\"'"))):
             return name, head
-    if (element := _HEADING_ELEMENT.match(head)) and (name := clean_title(element[3])):
-        return name, head
     for _ in range(EMPTY_HEADINGS):
         head = head[_NOTHING.match(head).end() :]  # type: ignore[union-attr]
         line, _, rest = head.partition("\n")

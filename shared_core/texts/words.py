@@ -164,12 +164,8 @@ def match_words(question: str | Sequence[str], texts: Sequence[str]) -> Parts:
 
     How well a text covers a word is BM25's saturated term frequency f / (f + K1 (1 − B + B l / l̄)), in [0, 1): f
     counts the word in the text, l is the number of words of the text, l̄ is its mean over the texts. The weight of a
-    word is its inverse document frequency log(1 + (n − m + ½) / (m + ½)), where m of the n texts contain the word. It
-    is 0 for a word that stands in no text, or in all of them. So no list of stop words is needed.
-
-    Texts are read without markup. An identifier counts as one word and by its parts, which do not add to l: a question
-    about "user id" finds ``getUserById``. A word without accents finds a word with or without them, and a word with
-    accents finds itself and its form without.
+    word is its inverse document frequency log(1 + (n − m + ½) / (m + ½)), where m of the n texts contain the word; or 0
+    if none or all do. So no list of stop words is needed. An identifier counts by its parts too, which do not add to l.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ def test_hostile_values_are_values(name: str, source: str, tmp_path: Path) -> No
         ("RFC 7231", "RFC 90{}", "key", ["RFC 7231", "RFC7231"], [0]),
         ("4.5.1", "9.{}", "section", ["4.5.1"], []),
         ("Rule 4.5.1", "passage {}", "section", ["4.5.1"], []),
-        ("`io.py` and parse_header()", "src/{}.py", "file_path", ["src/io.py"], []),
+        ("`io.py`", "src/{}.py", "file_path", ["src/io.py"], []),
     ],
 )
 @over(RETRIEVERS)

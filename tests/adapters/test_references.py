@@ -126,7 +126,7 @@ URL = "https://example.org/19"
         ({"text": "passage 0", "links": "doc-19"}, {}, {}, 2),
         *(
             ({"text": "passage 0", "links": link}, {"url": URL}, {"links": links}, LAST)
-            for link in ("doc-19", f"{URL}/#born", "nowhere, Ann Lee", ["nowhere", {"url": URL}])
+            for link in ("doc-19", f"{URL}/#born", ["nowhere", {"url": URL}])
             for links in ("links", {"doc-0": link})
         ),
         # A text with links refers to nothing else.

@@ -123,15 +123,3 @@ def test_compare_of_corpora_with_other_values(cases: Cases, tmp_path: Path) -> N
         assert code in (0, 2), told
         assert (code == 2) == ("error: " in told), told
         assert code != 0 or out.exists()
-
-
-def test_a_damaged_pool_is_read_or_named(cases: Cases, tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    pool = tmp_path / "pool.jsonl"
-    # There are no vectors, so that training does not begin.
-    command = ["train", pool, "--vectors", tmp_path / "none.npy", "--out", tmp_path / "kernel.safetensors"]
-    for number, rng in cases(share=0.1, at_most=500):
-        pool.write_bytes((change_values if number % 2 else damage)(JSON_LINES, rng))
-        code, _, told = run_program(*command)
-        assert code == 2, told
-        assert "pool.jsonl" in told or "none.npy" in told, told

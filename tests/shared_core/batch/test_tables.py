@@ -449,15 +449,3 @@ def test_a_row_without_question_or_text_has_an_error(index: Path, tmp_path: Path
     # A text that is null has no words.
     row = errors.index(None)
     assert found["ids"][row].as_py() == select_table(asked(), index)["ids"][row].as_py()
-
-
-def test_a_run_resumes_only_with_the_same_texts(index: Path, tmp_path: Path) -> None:
-    pq.write_table(asked(), tmp_path / "queries.parquet")
-    pq.write_table(pa.table({"id": range(N), "text": TEXTS}), tmp_path / "texts.parquet")
-    settings: dict[str, Any] = {"out": tmp_path / "sets", "texts": tmp_path / "texts.parquet", "block_rows": 10}
-    done = select_dataset(tmp_path / "queries.parquet", index, **settings, **ASKED)
-    assert (done.rows, done.errors, done.parts) == (COUNT, 0, 3)
-    assert pq.read_table(tmp_path / "sets")["ids"].to_pylist() == [ids for ids, _ in expected()]
-    pq.write_table(pa.table({"id": range(N), "text": TEXTS[::-1]}), tmp_path / "texts.parquet")
-    with pytest.raises(InvalidParameterError, match=r"made with other settings \(texts: "):
-        select_dataset(tmp_path / "queries.parquet", index, **settings, **ASKED)

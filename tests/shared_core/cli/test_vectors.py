@@ -103,21 +103,8 @@ def test_vectors_that_do_not_fit_are_an_error_of_one_line(corpus: Path, argument
     result = run(*names, *arguments[2:])
     assert result.exit_code == 2
     assert message in result.stderr
-    [line] = [line for line in result.stderr.splitlines() if "%" not in line]
+    [line] = result.stderr.splitlines()
     assert line.startswith("error: ")
-
-
-# --- progress ---------------------------------------------------------------------------------------------------------
-
-
-def test_without_a_terminal_progress_is_lines_of_at_most_every_ten_per_cent(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # CI systems set it for colours, and rich then calls a pipe a terminal.
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    progress = _program.show_progress(_program.message_console())
-    assert list(progress(range(1234), "Comparing")) == list(range(1234))
-    assert capsys.readouterr().err.splitlines() == [f"Comparing: {tenths}0 %" for tenths in range(1, 11)]
 
 
 # --- packages ---------------------------------------------------------------------------------------------------------

@@ -4,10 +4,12 @@ The snippets of a page are one program: they build on each other. Pages share no
 """
 
 import ast
+import asyncio
 import json
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -60,8 +62,12 @@ def snippets(page: Path) -> list[Example]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page: Path) -> None:
-    for snippet in snippets(page):
-        snippet.evaluate()
+    # LlamaIndex makes an event loop where there is none, and does not close it.
+    with closing(asyncio.new_event_loop()) as loop:
+        asyncio.set_event_loop(loop)
+        for snippet in snippets(page):
+            snippet.evaluate()
+    asyncio.set_event_loop(None)
 
 
 def table(page: str, heading: str) -> list[list[str]]:

@@ -12,7 +12,6 @@ from contextlib import nullcontext
 from typing import Any
 
 import bm25s
-import numpy as np
 import pytest
 from langchain_classic.retrievers import EnsembleRetriever
 from langchain_core.documents import Document
@@ -24,7 +23,6 @@ from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 from pydantic import Field
 
 from setselect import InvalidParameterError, SetSelectWarning
-from shared_core.retrieval.flow import run_flow
 from tests.adapters.bindings import (
     QUERY,
     RETRIEVERS,
@@ -37,7 +35,6 @@ from tests.adapters.bindings import (
     nearest,
     numbers,
     over,
-    recorded,
     unit,
 )
 from tests.embedding import embed
@@ -270,21 +267,6 @@ def filtered(subject: Subject, kind: int | str) -> dict[str, Any]:
     return {"search_kwargs": by_function if kind == 0 else {"filter": {"topic": TOPIC}}}
 
 
-def test_llamaindex_filters_nodes_of_other_sources_too() -> None:
-    told: list[Any] = []
-    ours = [NEW[0]._replace(metadata={"number": 100, "topic": TOPIC}), NEW[1]]
-    extra = words(LLAMAINDEX, search=Listed(ours))
-    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), k=2, fetch_k=3, extra_retrievers=extra, **filtered(LLAMAINDEX, 0))
-    with pytest.warns(SetSelectWarning, match="1 this time"):
-        LLAMAINDEX.run(made, told=told)
-    assert told[0]["extra_retrievers"][0]["left_out"] == ["new-1"]
-    nested = MetadataFilters(filters=[filtered(LLAMAINDEX, 0)["filters"]])
-    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), filters=nested, extra_retrievers=extra)
-    store = made._store(made._settings, QueryBundle(QUERY))
-    flow = store.extras.look_up([LLAMAINDEX.item(row) for row in ours], ["new-0", "new-1"])
-    assert run_flow(flow).admitted == [None, None]
-
-
 @over(RETRIEVERS)
 def test_a_wider_search_does_not_ask_again(subject: Subject) -> None:
     copies = [ROWS[row]._replace(id=f"doc-{i}", text="one text") for i, row in enumerate(nearest(40))]
@@ -297,18 +279,6 @@ def test_a_wider_search_does_not_ask_again(subject: Subject) -> None:
     assert told[0]["fetch_k"] > 5
     assert extra.asked == [QUERY]
     assert len(told[0]["extra_retrievers"][0]["found"]) == 2
-
-
-@over(RETRIEVERS)
-def test_a_threshold_is_looked_for_in_the_order_of_the_vector_search(subject: Subject) -> None:
-    # The vector search has passed the threshold, so a wider one would find nothing, whatever the words found.
-    told: list[Any] = []
-    settings = {"k": 5, "fetch_k": 20, "score_threshold": 0.6, "source": "topic", "max_per_source": 1}
-    made = subject.make(subject.corpus(), extra_retrievers=words(subject), **settings)
-    subject.run(made, told=told)
-    assert told[0]["fetch_k"] == 20
-    cosines = np.array([row.vector for row in ROWS]) @ unit(embed(QUERY))
-    assert all(cosines[int(name.split("-")[1])] >= 0.6 for name in told[0]["ids"])
 
 
 @over(RETRIEVERS)
@@ -396,13 +366,3 @@ def test_real_retrievers_of_langchain() -> None:
     assert {*reports["VectorStoreRetriever"]["found"]} == {row.id for row in NEW}
     assert {row.id for row in NEW} < {*reports["EnsembleRetriever"]["found"]}
     assert len(reports["RunnableSequence"]["found"]) == 1
-
-
-def test_a_question_without_text_is_not_asked() -> None:
-    extra, told = words(LLAMAINDEX), list[Any]()
-    made = LLAMAINDEX.make(LLAMAINDEX.corpus(), fetch_k=FETCH_K, extra_retrievers=extra)
-    with recorded(told):
-        found = made.retrieve(QueryBundle("", embedding=unit(embed(QUERY)).tolist()))
-    assert {*numbers(found)} <= {*nearest(FETCH_K)}
-    assert extra.asked == []
-    assert "no text" in told[0]["extra_retrievers"][0]["error"]

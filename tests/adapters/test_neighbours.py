@@ -15,7 +15,7 @@ from llama_index.core.node_parser import SentenceSplitter, SentenceWindowNodePar
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.schema import MetadataMode, NodeRelationship
 
-from langchain_setselect import SetSelectRetriever, register_vector_source
+from langchain_setselect import SetSelectRetriever
 from llamaindex_setselect import SetSelectIndexRetriever
 from setselect import InvalidParameterError, SetSelectWarning
 from tests.adapters.bindings import (
@@ -30,17 +30,6 @@ from tests.adapters.bindings import (
 from tests.langchain_setselect.conftest import WordEmbeddings
 from tests.llamaindex_setselect.nodes_and_indexes import CountingEmbedding
 
-
-class WithoutIds(InMemoryVectorStore):
-    """A store whose search returns documents without ids."""
-
-
-def _search(store: WithoutIds, query: list[float], fetch_k: int, **kwargs: Any) -> tuple[list[Document], list[Any]]:
-    hits = [store.store[one.id] for one in store.similarity_search_by_vector(query, fetch_k) if one.id]
-    return [Document(hit["text"], metadata=hit["metadata"]) for hit in hits], [hit["vector"] for hit in hits]
-
-
-register_vector_source(WithoutIds, _search)
 OVER_READERS = over(RETRIEVERS + RERANKERS)
 TEXT = "\n\n".join(" ".join(f"Passage {p}.{s} tells of harbour {s * p}." for s in range(5)) for p in range(4))
 JOINED = "alpha beta gamma delta epsilon zeta"

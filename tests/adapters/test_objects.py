@@ -119,21 +119,16 @@ async def test_nothing_is_selected_from_nothing(subject: Subject) -> None:
     ("settings", "words"),
     [
         ({"quality": "quality"}, "quality .*mmr"),
-        ({"corpus": True}, "corpus .*perspective"),
-        ({"relevance_scale": "rank"}, "relevance_scale .*relevance"),
         ({"prefer": "number", "drop_duplicates": False}, "prefer .*drop_near_duplicates .*drop_duplicates"),
         ({"title": "topic", "selector": Coverage(reference_weight=0)}, "title .*reference_weight"),
         ({"cover": "topic", "selector": "mmr"}, "cover .*coverage"),
         ({"links": "links", "title": "title", "selector": "ndpp"}, "title and links .*NDPP"),
-        ({"follow": True, "selector": Coverage(reference_weight=0)}, "follow .*reference_weight"),
     ],
     ids=name_of,
 )
 def test_a_setting_without_effect_is_warned_of_when_the_object_is_made(
     subject: Subject, settings: dict[str, Any], words: str
 ) -> None:
-    if "follow" in settings and not subject.searches:
-        pytest.skip("A reranker does not follow.")
     with pytest.warns(SetSelectWarning, match=words) as told:
         made = subject.make(subject.corpus(), **settings)
     assert len(told) == 1
@@ -166,6 +161,16 @@ async def test_an_argument_of_a_call_without_effect_is_warned_of(settings: dict[
     with pytest.warns(SetSelectWarning, match=name) as told:
         await made.ainvoke(QUERY, **settings)
     assert len(told) == 1
+
+
+def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
+    settings: dict[str, Any] = {"relevance": "number", "perspective": "northern"}
+    for subject in RERANKERS:
+        with pytest.warns(SetSelectWarning, match="perspective"):
+            subject.make(subject.corpus(), **settings)
+    # They project the documents, or the search.
+    for subject, corpus in [*((subject, True) for subject in RERANKERS), *((subject, False) for subject in RETRIEVERS)]:
+        subject.make(subject.corpus(), **settings, corpus=corpus)
 
 
 # What a reranker in front of the class sets.
@@ -213,23 +218,11 @@ async def test_a_rerankers_scores_decide_and_stay_on_request(subject: Subject, s
 
 
 @over(RERANKERS)
-@pytest.mark.parametrize("settings", [{}, {"perspective": "northern"}, {"shown": ["doc-17"]}], ids=name_of)
-@pytest.mark.parametrize(
-    "score",
-    [
-        lambda cosine: cosine,
-        lambda cosine: round(cosine, 2),
-        lambda cosine: (1 + cosine) / 2,
-        lambda cosine: 2 - 2 * cosine,
-        lambda cosine: -cosine,
-        lambda cosine: None,
-    ],
-)
-def test_scores_of_a_store_are_no_rerankers(subject: Subject, settings: dict[str, Any], score: Any) -> None:
+@pytest.mark.parametrize("score", [lambda cosine: round(cosine, 2), lambda cosine: 2 - 2 * cosine, lambda cosine: None])
+def test_scores_of_a_store_are_no_rerankers(subject: Subject, score: Any) -> None:
     rows = [row._replace(score=score(float(row.vector @ unit(embed(QUERY))))) for row in GIVEN]
     # Any warning would be an error here.
-    subject.run(subject.make(subject.corpus(), **settings), rows)
-    subject.run(subject.make(subject.corpus(), **settings), [*rows, *rows[:9]])
+    subject.run(subject.make(subject.corpus()), rows)
 
 
 @OVER_ALL_CLASSES

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +103,6 @@ def test_a_kernels_rows_are_found_by_id(subject: Subject, tmp_path: Path) -> Non
 
 
 DAYS = {row.id: f"2026-{1 + i // 28:02d}-{1 + i % 28:02d}" for i, row in enumerate(ROWS)}
-DATES = {name: date.fromisoformat(day) for name, day in DAYS.items()}
 CAPPED: dict[str, Any] = {"k": 9, "selector": "similarity"}
 
 
@@ -123,14 +121,12 @@ def of_items(name: str, key: str, **settings: Any) -> list[Any]:
     ("settings", "read"),
     [
         *of_items("costs", "tokens", budget=41, k=None),
-        *of_items("costs", "tokens", budget=14, k=4),
         *of_items("quality", "quality", selector=MMR(lambda_b=0.3)),
         *of_items("relevance", "number", selector="mmr"),
         *of_items("source", "topic", max_per_source=1, selector="similarity", k=6),
         *of_items("cover", "topic", selector=Coverage(cover_weight=20.0)),
         *of_items("prefer", "number", drop_near_duplicates=0.6, **CAPPED),
         ({"prefer": DAYS, "drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {"prefer": rows}),
-        ({"prefer": DATES, "drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {"prefer": rows}),
         ({"drop_near_duplicates": 0.6, **CAPPED}, lambda rows: {}),
         ({"min_gain": 0.3, "k": 10}, lambda rows: {}),
         ({"selector": "mmr", "min_gain": 0.6, "min_k": 3, "k": 10}, lambda rows: {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
-from llama_index.core.vector_stores.simple import SimpleVectorStore
 
-from langchain_setselect import SetSelectRetriever, register_vector_source
 from setselect import Coverage, InvalidInputError, SetSelectWarning
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -27,7 +25,6 @@ from tests.adapters.bindings import (
     Subject,
     _node,
     falling,
-    in_memory,
     metadata,
     name_of,
     numbers,
@@ -270,53 +267,15 @@ def test_the_event_and_the_scores_say_which_text_refers_to_a_pick(subject: Subje
 # Following
 
 
-class Calls:
-    """Counts the searches of the in-memory stores and the batches that their models embed."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.searches, self.batches = 0, list[int]()
-        for owner, name in ((InMemoryVectorStore, "similarity_search_by_vector"), (SimpleVectorStore, "query")):
-            self._count(monkeypatch, owner, name, self._search)
-        self._count(monkeypatch, WordEmbeddings, "embed_documents", self._batch)
-        for name in ("get_text_embedding_batch", "aget_text_embedding_batch"):
-            self._count(monkeypatch, CountingEmbedding, name, self._batch)
-
-    def _search(self, *arguments: Any) -> None:
-        self.searches += 1
-
-    def _batch(self, texts: Sequence[str]) -> None:
-        self.batches.append(len(texts))
-
-    @staticmethod
-    def _count(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, note: Callable[..., None]) -> None:
-        own = getattr(owner, name)
-
-        def noted(self: Any, *arguments: Any, **more: Any) -> Any:
-            note(*arguments)
-            return own(self, *arguments, **more)
-
-        monkeypatch.setattr(owner, name, noted)
-
-    def forget(self) -> tuple[int, list[int]]:
-        """The number of searches and the sizes of the batches since the last look."""
-        seen = self.searches, self.batches
-        self.searches, self.batches = 0, []
-        return seen
-
-
 @OVER_RETRIEVERS
 @pytest.mark.parametrize("kind", [0, 1])
-async def test_a_name_that_no_candidate_bears_is_searched_once(
-    subject: Subject, kind: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_no_candidate_bears_is_searched_once(subject: Subject, kind: int) -> None:
     # The text that is found names others, which are not followed.
     rows = hidden(f"{NAMING} Everybody knows Ann Lee.", f"{START} that Bob Ray and Eve Moss came.")
     store = subject.open(rows, subject.kinds[kind])
-    made, told, calls = subject.make(store, k=3, fetch_k=20, follow=True), list[Any](), Calls(monkeypatch)
+    made, told = subject.make(store, k=3, fetch_k=20, follow=True), list[Any]()
     picked = numbers(subject.run(made, told=told))
     assert {*picked} == {0, 1, HIDDEN}
-    searches, batches = calls.forget()
-    assert (searches, batches) == (2 if kind == 0 else 0, [1])
     assert told[0]["followed"] == [{"kind": "name", "name": "Ann Lee", "found": ["doc-24"], "selected": ["doc-24"]}]
     assert (told[0]["fetch_k"], told[0]["candidates"]) == (20, 21)
     assert told[0]["referred_by"][picked.index(HIDDEN)] == "doc-0"
@@ -327,15 +286,14 @@ async def test_a_name_that_no_candidate_bears_is_searched_once(
 
 
 @OVER_RETRIEVERS
-def test_of_500_names_or_links_20_are_followed(subject: Subject, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_500_names_or_links_20_are_followed(subject: Subject) -> None:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXY"
     many = ", ".join(f"{a}nna {b}olt" for a in letters for b in letters[:20])
     rows = replaced(replaced(hidden(f"{START} {many}."), 0, links=None), 1, links=[f"to-{i}" for i in range(500)])
     store = subject.open(rows, subject.kinds[0])
     for more in ({}, {"links": "links"}):
-        told, calls = list[Any](), Calls(monkeypatch)
+        told: list[Any] = []
         subject.run(subject.make(store, k=3, fetch_k=20, follow=True, **more), told=told)
-        assert calls.forget() == (1 + FOLLOWED, [FOLLOWED])
         assert len(told[0]["followed"]) == FOLLOWED
         assert all(len(one["found"]) <= FOLLOW_K for one in told[0]["followed"])
 
@@ -360,27 +318,6 @@ async def test_links_to_no_candidate_are_looked_up_by_id_or_searched_as_names(
     picked = numbers(subject.run(made, told=told))
     assert told[0]["followed"] == followed
     assert (HIDDEN in picked) == bool(followed)
-
-
-class WithoutIds(InMemoryVectorStore):
-    """Returns documents without ids."""
-
-
-def _search(store: WithoutIds, query: list[float], fetch_k: int, **more: Any) -> Any:
-    scored = store._similarity_search_with_score_by_vector(query, k=fetch_k)
-    return [Document(d.page_content, metadata=d.metadata) for d, _, _ in scored], [vector for _, _, vector in scored]
-
-
-register_vector_source(WithoutIds, _search)
-
-
-async def test_documents_without_ids_are_united_by_their_texts() -> None:
-    store = in_memory(hidden(), WithoutIds)
-    retriever, told = SetSelectRetriever(vectorstore=store, k=3, fetch_k=20, follow=True, scores=True), list[Any]()
-    picked = RETRIEVERS[0].run(retriever, told=told)
-    assert {*numbers(picked)} == {0, 1, HIDDEN}
-    assert told[0]["followed"] == [{"kind": "name", "name": "Ann Lee", "found": [None], "selected": [None]}]
-    assert told[0]["candidates"] == 21
 
 
 class Careless(InMemoryVectorStore):

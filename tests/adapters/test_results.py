@@ -14,7 +14,6 @@ from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
     RERANKERS,
-    RETRIEVERS,
     ROWS,
     SUBJECTS,
     VECTORS,
@@ -31,7 +30,6 @@ from tests.adapters.bindings import (
 from tests.embedding import DIMENSION, embed
 
 OVER_ALL_CLASSES = over(SUBJECTS)
-OVER_SEARCHES = over(RETRIEVERS + EXAMPLES)
 SELECTORS = "similarity", "vrsd", "mmr", "ndpp", "coverage"
 SCORES = {"relevance_score", "selection_score", "selection_reason"}
 # The example selectors of LangChain return examples as they were stored, and send no event.
@@ -140,23 +138,10 @@ def thrice(texts: int = 40) -> list[Row]:
     ]
 
 
-def crowded(others: int) -> list[Row]:
-    """200 rows; 180 are of one source and nearer to the query than the other 20, which are of ``others`` sources."""
-    rng = np.random.default_rng(0)
-    rows = []
-    for i in range(200):
-        crowd = i % 10 != 0
-        vector = unit(embed(QUERY)) + rng.normal(scale=0.02 if crowd else 0.3, size=DIMENSION)
-        source = "crowd" if crowd else f"source {i // 10 % others}"
-        rows.append(Row(f"doc-{i}", f"text {i}", {"source": source, "number": i}, unit(vector)))
-    return rows
-
-
 @functools.cache
-def opened(subject: Subject, kind: str, others: int | None = None) -> tuple[list[Row], Any]:
-    """The rows of ``crowded(others)``, or of ``thrice()``, and a store of them."""
-    rows = thrice() if others is None else crowded(others)
-    return rows, subject.open(rows, kind)
+def opened(subject: Subject, kind: str) -> tuple[list[Row], Any]:
+    """The rows of ``thrice()`` and a store of them."""
+    return thrice(), subject.open(thrice(), kind)
 
 
 @OVER_ALL_CLASSES
@@ -224,22 +209,6 @@ def test_a_copy_that_cannot_be_selected_leaves_its_place_to_one_that_can(
         settings.append({"score_threshold": 0.5, "relevance": "close"})
     for more in settings:
         assert sorted(numbers(subject.run(subject.make(store, k=4, **prefer, **more), rows))) == [1, 4, 7, 10]
-
-
-@OVER_SEARCHES
-def test_the_last_search_selects_like_the_core_and_shown_items_count_for_their_source(subject: Subject) -> None:
-    rows, store = opened(subject, subject.kinds[0], 9)
-    vectors, sources = np.array([row.vector for row in rows]), [row.metadata["source"] for row in rows]
-    order = np.argsort(-(vectors @ unit(embed(QUERY))), kind="stable").tolist()
-    settings: dict[str, Any] = {"max_per_source": 1, "source": "source"}
-    found = numbers(subject.run(subject.make(store, k=10, fetch_k=1000, **settings)))
-    core = {"vectors": vectors[order], "sources": [sources[row] for row in order], "max_per_source": 1}
-    # No text has a word of the question.
-    assert found == expected(order, 10, question="", **core)
-    first, rest = found[:5], subject.make(store, k=5, shown=[f"doc-{number}" for number in found[:5]], **settings)
-    second = numbers(subject.run(rest))
-    assert len(second) == 5
-    assert not {sources[number] for number in first} & {sources[number] for number in second}
 
 
 # Events

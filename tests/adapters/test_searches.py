@@ -10,17 +10,14 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
-from llama_index.core import MockEmbedding, Settings, StorageContext, VectorStoreIndex
-from llama_index.core.schema import QueryBundle
+from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import llamaindex_setselect
 from langchain_setselect import SetSelectRetriever, register_vector_source
 from setselect import SetSelectWarning, VectorSourceError
-from shared_core.retrieval import request
 from tests.adapters.bindings import (
     QUERY,
-    RERANKERS,
     RETRIEVERS,
     ROWS,
     Row,
@@ -181,42 +178,3 @@ async def test_a_store_without_any_vector_is_an_error_that_says_what_to_do(
     HOLES.remove("doc-65")
     with pytest.warns(SetSelectWarning, match="no vector"):
         assert numbers(subject.run(made)) == [65]
-
-
-def test_a_postprocessor_without_a_model_and_without_vectors_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.HOLES", {row.id for row in COPIES})
-    monkeypatch.setattr(Settings, "_embed_model", None)
-    storage = StorageContext.from_defaults(vector_store=HoledNodes())
-    index = VectorStoreIndex([], storage_context=storage, embed_model=MockEmbedding(embed_dim=2))
-    index._embed_model = None  # type: ignore[assignment]
-    made = RERANKERS[1].cls(index=index, top_n=3)
-    nodes = [RERANKERS[1].item(row) for row in COPIES[60:70]]
-    question = QueryBundle(QUERY, embedding=embed(QUERY).tolist())
-    with pytest.warns(SetSelectWarning), pytest.raises(VectorSourceError, match=r"10 .*doc-60.*embedding model"):
-        made.postprocess_nodes(nodes, question)
-
-
-@over(RETRIEVERS)
-@pytest.mark.parametrize(("most", "fetch_k", "reads"), [(5_000, 7, True), (27, 7, False), (28, 7, True), (6, 28, True)])
-def test_a_search_that_was_widened_far_reads_no_references(
-    subject: Subject, most: int, fetch_k: int, reads: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Six topics, of which the nearest seven rows have fewer, and the nearest 28 all.
-    monkeypatch.setattr(request, "MOST_REFERRING", most)
-    referring = count_references(monkeypatch)
-    made, told = subject.make(subject.corpus(), **{**CAP, "fetch_k": fetch_k}), list[Any]()
-    assert len(subject.run(made, told=told)) == 6
-    assert told[0]["candidates"] == 28
-    assert referring[-1] == reads
-
-
-def count_references(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether the references among the texts of each search are read."""
-    made, texts = list[bool](), request.Texts
-
-    def make(*columns: Any, refer: bool, **more: Any) -> Any:
-        made.append(refer)
-        return texts(*columns, refer=refer, **more)
-
-    monkeypatch.setattr(request, "Texts", make)
-    return made

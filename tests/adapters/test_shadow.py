@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from langchain_setselect import compare_store
-from llamaindex_setselect import compare_index
-from setselect.evaluation import named
 from tests.adapters.bindings import (
     EXAMPLES,
     QUERY,
@@ -23,7 +20,6 @@ from tests.adapters.bindings import (
     numbers,
     over,
 )
-from tests.embedding import TOPICS, TRAITS
 from tests.langchain_setselect.conftest import WordEmbeddings
 
 LANGCHAIN = RETRIEVERS[0]
@@ -150,16 +146,3 @@ def test_the_search_that_was_there_before_raises_its_own_errors() -> None:
     store.embedding = Broken()
     with pytest.raises(ConnectionError, match="model"):
         LANGCHAIN.run(LANGCHAIN.make(store, shadow=True))
-
-
-@over(RETRIEVERS)
-def test_the_log_has_the_sets_of_a_direct_comparison(subject: Subject, log: Path) -> None:
-    texts = [f"{trait} {topic} {other}" for trait in TRAITS[:3] for topic in TOPICS[:3] for other in TOPICS[3:]]
-    store, settings = subject.corpus(), [named("similarity"), named("mmr")]
-    for text in texts:
-        subject.run(subject.make(store, shadow=True, k=4, fetch_k=20, selector="mmr"), query=text)
-    compared = compare_store if subject is LANGCHAIN else compare_index
-    direct = compared(store, texts, k=4, fetch_k=20, settings=settings)
-    for setting, name in enumerate(("returned", "selected")):
-        for view, line in zip(direct.queries, lines(log), strict=True):
-            assert {view.candidates[i].id for i in view.picks[setting]} == {*line[name]}

@@ -141,12 +141,6 @@ def test_where_it_is_not_known_what_the_model_reads(recent: int | None, distinct
         search_tool(recent_calls=-1)
 
 
-def test_the_whole_thread_counts_if_that_is_asked_for() -> None:
-    agent = create_agent(ScriptedModel(turns=[[QUERY]] * 4), [search_tool(recent_calls=None)], middleware=[CLEARING])
-    found = texts(agent.invoke(asked()))
-    assert len({*found}) == len(found) == 8
-
-
 # What is stored
 
 

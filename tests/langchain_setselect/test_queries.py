@@ -18,7 +18,7 @@ from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from setselect import InvalidParameterError
 from tests.adapters.bindings import QUERY, numbers
 from tests.embedding import embed
-from tests.langchain_setselect.conftest import Runs, WordEmbeddings
+from tests.langchain_setselect.conftest import Runs
 
 PARTS = ["old violin passage 4", "red bread passage 20"]
 # The texts that the parts quote.
@@ -104,13 +104,6 @@ class Local(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         self.threads.append(threading.get_ident())
         return self.embed_documents([text])[0]
-
-
-class OfWords(WordEmbeddings):
-    """A model of words, which gives a vector of zeros for words that it does not know."""
-
-    def embed_query(self, text: str) -> list[float]:
-        return [0.0 * x if "unknown" in text else x for x in super().embed_query(text)]
 
 
 async def test_a_model_without_async_methods_is_called_in_one_thread(store: VectorStore) -> None:

@@ -180,30 +180,6 @@ async def test_a_reader_serves_subclasses_sync_and_async(model: CountingEmbeddin
         register_vector_source(Remote(), stored)  # type: ignore[arg-type]
 
 
-async def test_only_nodes_without_an_embedding_are_looked_up(model: CountingEmbedding) -> None:
-    class Generous(PlainStore):
-        pass
-
-    asked: list[Sequence[str]] = []
-
-    def fetch_stored(store: Any, node_ids: Sequence[str], index: Any) -> dict[str, ArrayLike]:
-        asked.append(list(node_ids))
-        return {node_id: embedding(TEXTS[int(node_id[1:])]) for node_id in node_ids}
-
-    register_vector_source(Generous, fetch_stored, on_node=True)
-    post = SetSelectPostprocessor(index=over(Generous()), embed_model=model)
-    nodes = make_nodes()
-    for place, node in enumerate(nodes):
-        node.embedding = None if place in (4, 7) else embedding(node.text)
-    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
-    assert ids_of(await post.apostprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
-    for node in nodes:
-        node.embedding = embedding(node.text)
-    assert ids_of(post.postprocess_nodes(scored(nodes), bundle())) == expected(ALL, 4)
-    assert asked == [["n4", "n7"], ["n4", "n7"]]
-    assert model.texts == []
-
-
 def test_fallback_warns_once_per_store_class(
     model: CountingEmbedding, nodes: list[NodeWithScore], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 are the inserted ones, the picks are those of brute force, and no text is embedded. What goes wrong in between is an
 error or a warning: no document gets a wrong vector."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
 from langchain_setselect.stores.reader import FILTER_NAMES
@@ -50,7 +49,6 @@ QUERY = "query 1"
 SHORT = "a query from another model"
 NUMBERS = TABLE | {SHORT: [0.5] * (DIMENSION - 1)}
 GONE = ROWS[5]
-NOBODY = MetadataFilters(filters=[MetadataFilter(key="colour", value="mauve")])
 
 
 class Listed(BaseRetriever):
@@ -295,16 +293,6 @@ class TestLlamaIndex:
                     assert _order(await postprocessor.apostprocess_nodes(nodes, bundle)) == picked
         assert model.documents == 0
 
-    def test_a_filter_that_nothing_passes_is_answered_as_the_store_does(
-        self, case: LlamaIndexCase, index: VectorStoreIndex
-    ) -> None:
-        if not case.filters:
-            pytest.skip("the store knows no filters")
-        bundle = QueryBundle(QUERY, embedding=QUERIES[QUERY])
-        own = _answer(lambda: index.as_retriever(similarity_top_k=FETCH_K, filters=NOBODY).retrieve(bundle))
-        assert own == [] or isinstance(own, type)
-        assert _answer(lambda: SetSelectIndexRetriever(index, filters=NOBODY).retrieve(bundle)) == own
-
     async def test_a_query_of_another_length_is_refused(self, case: LlamaIndexCase, index: VectorStoreIndex) -> None:
         retriever = SetSelectIndexRetriever(index, selector="similarity", similarity_top_k=3)
         with pytest.raises((Exception, AssertionError)):
@@ -312,20 +300,6 @@ class TestLlamaIndex:
         own = index.as_retriever(similarity_top_k=FETCH_K).retrieve(QueryBundle(QUERY, embedding=QUERIES[QUERY]))
         with pytest.raises(ValueError, match=r"31.*32|32.*31"):
             SetSelectPostprocessor(index=index).postprocess_nodes(own, query_str=SHORT)
-
-
-@pytest.mark.parametrize("case", every_store.LLAMAINDEX, ids=lambda case: case.name)
-def test_an_empty_store_answers_as_its_own_search_does(case: LlamaIndexCase, tmp_path: Path) -> None:
-    with case.open(tmp_path) as store:
-        index = VectorStoreIndex.from_vector_store(store, embed_model=TableEmbedding()) if store.stores_text else None
-        if index is None:
-            pytest.skip("a store without texts needs an index that has been filled")
-        bundle = QueryBundle(QUERY, embedding=QUERIES[QUERY])
-        own = _answer(lambda: index.as_retriever(similarity_top_k=FETCH_K).retrieve(bundle))
-        assert own == [] or isinstance(own, type)
-        # A search that finds nothing gives a warning; one that raises stays as it is.
-        with pytest.warns(SetSelectWarning, match="found no documents") if own == [] else nullcontext():
-            assert _answer(lambda: SetSelectIndexRetriever(index).retrieve(bundle)) == own
 
 
 @asynccontextmanager
@@ -362,11 +336,3 @@ def _order(nodes: list[NodeWithScore]) -> list[str]:
 def copied(arguments: dict[str, Any]) -> dict[str, Any]:
     # Weaviate's store appends to the lists of its caller.
     return {name: list(value) if isinstance(value, list) else value for name, value in arguments.items()}
-
-
-def _answer(call: Callable[[], Any]) -> Any:
-    """What a call returns, or the class of its error: some stores raise if they find nothing."""
-    try:
-        return call()
-    except Exception as error:
-        return type(error)

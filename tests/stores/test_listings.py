@@ -11,8 +11,7 @@ from llama_index.core.schema import TextNode
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import InvalidParameterError
-from tests.stores.cases import chroma, lancedb, local, postgres, qdrant
+from tests.stores.cases import chroma, lancedb, local, postgres
 from tests.stores.harness import (
     QUERIES,
     ROWS,
@@ -79,18 +78,3 @@ async def test_the_nodes_of_a_llamaindex_store(case: LlamaIndexCase, tmp_path: P
         index.insert_nodes([TextNode(text=NEW, id_=str(UUID(int=999)), embedding=ROWS[3].vector)])
         for retriever in retrievers:
             assert [scored.text for scored in await retriever.aretrieve("kb5034441")] == [NEW]
-
-
-def test_a_store_that_cannot_list_its_documents_says_what_to_pass(tmp_path: Path) -> None:
-    with (
-        qdrant.LANGCHAIN[0].open(TableEmbeddings(), tmp_path) as store,
-        pytest.raises(InvalidParameterError, match=r"QdrantVectorStore.*from_documents"),
-    ):
-        langchain_setselect.WordRetriever.from_store(store)
-    with qdrant.LLAMAINDEX[0].open(tmp_path) as nodes:
-        for source in (nodes, index_over(nodes)):
-            with pytest.raises(InvalidParameterError, match=r"QdrantVectorStore.*from_nodes"):
-                llamaindex_setselect.WordRetriever.from_store(source)
-    for case in local.LLAMAINDEX[:2]:
-        with case.open(tmp_path) as simple, pytest.raises(InvalidParameterError, match=r"from_store\(index"):
-            llamaindex_setselect.WordRetriever.from_store(simple)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -258,15 +257,3 @@ def test_blas_has_one_thread_during_a_call_and_its_own_number_afterwards(workers
         assert blas_threads() == 1
         assert len(list(second)) == 3
         assert blas_threads() == 2
-
-
-def test_without_threadpoolctl_the_selections_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = select_many(ONES, np.eye(5), 2)
-    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    controller = sys.modules[select_many.__module__]._controller  # type: ignore[attr-defined]
-    controller.cache_clear()
-    try:
-        assert controller() is None
-        assert np.array_equal(select_many(ONES, np.eye(5), 2, workers=2).indices, expected.indices)
-    finally:
-        controller.cache_clear()

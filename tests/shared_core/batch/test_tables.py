@@ -16,7 +16,6 @@ import pytest
 from shared_core import (
     MMR,
     NDPP,
-    VRSD,
     Coverage,
     InvalidInputError,
     InvalidParameterError,
@@ -279,26 +278,6 @@ def test_an_index_without_vectors_is_refused_before_it_ends_the_process(index: P
         faiss.write_index(kind, str(index))
         with pytest.raises(error, match=rf"index\.faiss {says}"):
             select_table(table(), index, **SETTINGS)
-
-
-@pytest.mark.parametrize("selector", [MMR(0.5), VRSD(refine=True)])
-def test_any_mixture_of_candidates_has_the_selections_of_single_calls(selector: Selector) -> None:
-    counts = [7, 3, 0, 7, 1, 9, 7, 3, 12, 7]
-    types: list[Any] = [np.float32, np.float64, list]
-
-    def search(vectors: Any, k: int) -> tuple[list[Any], list[Any]]:
-        rows = [corpus()[i : i + counts[i]] for i in range(len(vectors))]
-        typed = [row.tolist() if types[i % 3] is list else row.astype(types[i % 3]) for i, row in enumerate(rows)]
-        return [range(len(row)) for row in rows], typed
-
-    found = select_table(table().slice(0, 10), search, K, selector=selector).to_pylist()
-    for i, (row, query, count) in enumerate(zip(found, queries(), counts, strict=False)):
-        if not count:
-            assert row["error"] == "there are no candidates"
-            continue
-        expected = select(query, corpus()[i : i + count], min(K, count), selector)
-        assert (row["ids"], row["error"]) == ([str(j) for j in expected.indices], None)
-        np.testing.assert_allclose(row["gains"], expected.gains, rtol=0, atol=1e-6)
 
 
 def test_a_search_must_answer_every_query_and_its_unusable_vectors_are_errors_of_their_row() -> None:

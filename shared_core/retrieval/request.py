@@ -101,7 +101,10 @@ class Request:
             name for name, field in fields.items() if name not in skipped and getattr(settings, name) != field.default
         ]
         given += ["drop_duplicates"] if settings.drop_duplicates else []
-        return find_without_effect(self.selector, given, fields)
+        yield from find_without_effect(self.selector, given, fields)
+        # Only the classes that search have fetch_k.
+        if {"perspective", "relevance"} <= {*given} and not (settings.corpus or "fetch_k" in settings.model_fields_set):
+            yield "perspective does not change a given relevance: pass corpus=True, which projects the candidates too"
 
     def with_shown(self, names: Iterable[str]) -> Self:
         """The request with further shown items; nothing is checked again."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import check_number
 from .._values import as_identifiers, as_plain, as_text, is_missing
 from ..candidates import as_unit_rows, as_unit_vector
 from ..errors import InvalidInputError, InvalidParameterError, quoted, warn
@@ -181,9 +182,11 @@ class ToolSelector:
         self.kind, self.model = kind, model
         self.always = tuple(map(str, as_identifiers(always_include, "always_include")))
         known = {call.size_name, *Settings.model_fields} - _REMEDIES.keys()
-        refuse_unknown(owner, settings, known, {**where_to_pass_parameters(), **_REMEDIES})
+        sizes = dict.fromkeys(("k", "max_tools", "similarity_top_k"), f"pass {call.size_name}")
+        refuse_unknown(owner, settings, known, {**where_to_pass_parameters(), **_REMEDIES, **sizes})
         fields = dict(settings)
         if fields.get("budget") is not None:
+            check_number(fields["budget"], "budget", 0)
             fields.setdefault("costs", kind.count_tokens)
         elif max_tools is None:
             raise InvalidParameterError(f"{call.size_name}=None needs a budget, which ends the selection in its place")

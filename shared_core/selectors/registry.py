@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
-from ..candidates import Candidates
+from ..candidates import CONSTRAINTS, Candidates
 from ..errors import InvalidParameterError, nearest_name, quoted
 from .selection import Selection
 
@@ -63,8 +63,8 @@ _OTHERS = "use 'coverage', 'ndpp', 'mmr' or 'similarity', or leave"
 _REFUSED = {
     "relevance": f"cannot use a given relevance: {_OTHERS} it out",
     "sub_questions": f"cannot select for several queries: {_OTHERS} out the sub-questions",
-    "constraints": "does not say that it keeps to budget, max_per_source, drop_near_duplicates and shown: leave them "
-    "out, or let it pick with select_greedily and say Capabilities(constraints=True)",
+    "constraints": f"does not say that it keeps to budget, {', '.join(CONSTRAINTS)} and shown: leave them out, or let "
+    "it pick with select_greedily and say Capabilities(constraints=True)",
 }
 
 
@@ -88,7 +88,7 @@ def check_usable(
         check_capability(selector, "relevance")
     if len(candidates.questions) > 1:
         check_capability(selector, "sub_questions")
-    limits = budget, candidates.max_per_source, candidates.drop_near_duplicates
+    limits = budget, *(getattr(candidates, name) for name in CONSTRAINTS)
     if shown or any(limit is not None for limit in limits):
         check_capability(selector, "constraints")
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from . import kinds
 from .fold import clean, fold
-from .words import Text, keep, split_words
+from .words import Text, keep, read_text, split_words
 
 # The family of codes, which mean the same in every document; and of numbers whose kind is not known.
 CODE, NUMBER = "code", ""
@@ -129,12 +129,12 @@ _Index = dict[Path, list[tuple[int, str]]]
 @keep
 def read_series(text: Text) -> list[Series]:
     """The numbers that stand in a text, of whatever kind."""
-    return [*_iterate_series(text.plain, not _LETTERED.isdisjoint(text.words))]
+    return [*_iterate_series(text.plain, not _LETTERED.isdisjoint(text.words), len(text.plain))]
 
 
-def _iterate_series(plain: str, lettered: bool) -> Iterator[Series]:
+def _iterate_series(plain: str, lettered: bool, end: int) -> Iterator[Series]:
     firsts = [_FIRST] + [_FIRST_HAN] * ("第" in plain) + [_FIRST_LETTER] * lettered
-    starts, end = [match.start() for first in firsts for match in first.finditer(plain)], 0
+    starts, end = [match.start() for first in firsts for match in first.finditer(plain, 0, end)], 0
     for start in starts if len(firsts) == 1 else sorted(starts):
         if start >= end and (series := _read_series(plain, start)) is not None:
             yield series
@@ -361,7 +361,7 @@ def find_own_number(title: str) -> int:
 
 def _read_own(head: str) -> Series | None:
     """The number with which a text begins, if it is its own."""
-    series = next(_iterate_series(head, lettered=True), None)
+    series = next(_iterate_series(head, lettered=True, end=_BACK), None)
     return series if series is not None and series.start == 0 and _is_own(head, series) else None
 
 
@@ -395,7 +395,7 @@ def list_identifiers(
     return [
         [*dict.fromkeys(chain.from_iterable(map(parse_identifier, values)))]
         or read_identifiers(text)
-        or read_identifiers(Text(title))
+        or read_identifiers(read_text(title))
         for values, text, title in zip(given or [()] * len(texts), texts, titles or [""] * len(texts), strict=True)
     ]
 

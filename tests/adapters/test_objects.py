@@ -163,6 +163,16 @@ async def test_an_argument_of_a_call_without_effect_is_warned_of(settings: dict[
     assert len(told) == 1
 
 
+def test_a_perspective_without_effect_is_warned_of_by_rerankers_only() -> None:
+    settings: dict[str, Any] = {"relevance": "number", "perspective": "northern"}
+    for subject in RERANKERS:
+        with pytest.warns(SetSelectWarning, match="perspective"):
+            subject.make(subject.corpus(), **settings)
+    # They project the documents, or the search.
+    for subject, corpus in [*((subject, True) for subject in RERANKERS), *((subject, False) for subject in RETRIEVERS)]:
+        subject.make(subject.corpus(), **settings, corpus=corpus)
+
+
 # What a reranker in front of the class sets.
 NAMES = {"LangChain": "relevance_score", "LlamaIndex": "score"}
 

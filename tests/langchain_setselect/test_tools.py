@@ -314,6 +314,7 @@ def test_a_budget_of_tokens(embeddings: WordEmbeddings) -> None:
     [
         ({"max_tools": 0}, "max_tools"),
         ({"max_tools": None}, "budget"),
+        ({"budget": -5}, "budget"),
         ({"k": 3}, "max_tools"),
         ({"shown": ["a"]}, "always_include"),
         ({"keyword_search": True}, "candidates"),

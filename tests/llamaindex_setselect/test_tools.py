@@ -141,6 +141,8 @@ def test_the_model_of_settings(model: CountingEmbedding, monkeypatch: pytest.Mon
         SetSelectToolRetriever(TOOLS)
     with pytest.raises(InvalidParameterError, match="embed_model"):
         SetSelectToolRetriever(TOOLS, "local")  # type: ignore[arg-type]
+    with pytest.raises(InvalidParameterError, match="similarity_top_k"):
+        SetSelectToolRetriever(TOOLS, model, max_tools=2)
     monkeypatch.setattr(Settings, "_embed_model", model)
     assert len(SetSelectToolRetriever(TOOLS, similarity_top_k=2).retrieve(REQUEST)) == 2
 

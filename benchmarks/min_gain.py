@@ -17,7 +17,7 @@ from benchmarks.models import MINILM, PACKAGES
 from benchmarks.regimes_methods import search_for
 from benchmarks.regimes_tasks import REGIMES, SEED, Regime, development_half, embed_regime, without_copies
 from shared_core import Coverage, Selection, Selector, TopK
-from shared_core.selectors.ending import DEFAULT_MIN_K, count_worthwhile
+from shared_core.selection.route import DEFAULT_MIN_K, count_worthwhile
 
 PAGE = "min_gain.md"
 MOST = 10

@@ -20,8 +20,8 @@ from setselect.evaluation import demo_corpus
 if TYPE_CHECKING:
     from langchain_community.vectorstores import FAISS
 
-# Hugging Face libraries read this variable on import. The model comes from an installed package.
-os.environ["HF_HUB_OFFLINE"] = "1"
+# Hugging Face libraries read these variables on import. The model comes from an installed package.
+os.environ["HF_HUB_OFFLINE"] = os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 CACHE = Path(__file__).resolve().parent.parent / ".cache"

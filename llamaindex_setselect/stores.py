@@ -256,7 +256,9 @@ READERS: dict[type | str, VectorReader] = {
 # The stores that hold the texts of their nodes. Those of the others are in the index's docstore.
 LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": StoreListing(
-        _read_nodes, lambda store: (store.client.count(), None)
+        _read_nodes,
+        lambda store: (store.client.count(), None),
+        ids=lambda store: store.client.get(include=[])["ids"],
     ),
     "llama_index.vector_stores.lancedb.base.LanceDBVectorStore": StoreListing(
         lambda store, ids: [] if store._table is None else store.get_nodes(),

@@ -140,7 +140,8 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
     start = metadata.get(START, getattr(node, "start_char_idx", None))
     start = None if start is None else read_place(start)
     heading = metadata.get(next(filter(metadata.__contains__, HEADING_KEYS[::-1]), "header_path"), "")
-    heading = heading.strip(" /").rpartition("/")[2] if isinstance(heading, str) else ""
+    is_heading = isinstance(heading, str) and says.get("title") is None
+    heading = heading.strip(" /").rpartition("/")[2] if is_heading else ""
     return Facts(name, titles, tuple(identifiers), source, file, where, links, keys, beside, place, start, heading)
 
 

@@ -58,3 +58,15 @@ def test_every_page_is_in_the_navigation() -> None:
     nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:")[1]
     named = re.findall(r"[\w/-]+\.md$", nav, re.MULTILINE)
     assert sorted(named) == sorted([*pages, "changelog.md", "contributing.md", "security.md"])
+
+
+def test_every_name_of_the_architecture_is_in_the_code() -> None:
+    folders = ("shared_core", "langchain_setselect", "llamaindex_setselect", "tests", "benchmarks")
+    paths = [path for folder in folders for path in (ROOT / folder, *(ROOT / folder).rglob("*"))]
+    code = [path.read_text("utf-8") for path in paths if path.suffix == ".py" and "benchmarks" not in path.parts]
+    page = re.sub("```.*?```", "", (DOCS / "architecture.md").read_text("utf-8"), flags=re.DOTALL)
+    for name in {*re.findall(r"`([\w./]+)`", page)}:
+        owner, _, last = name.rpartition(".")
+        start = f"class {owner}" if owner[:1].isupper() else owner
+        is_file = any(path.as_posix().endswith(f"/{name.rstrip('/')}") for path in (*paths, ROOT / "pyproject.toml"))
+        assert is_file or any(start in text and re.search(rf"\b{last}\b", text) for text in code), name

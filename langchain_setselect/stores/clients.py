@@ -99,7 +99,11 @@ def _chroma_list(store: Any, ids: Sequence[str] | None) -> Iterable[Document]:
     return filter(None, _chroma_documents(rows))
 
 
-CHROMA_LISTING = StoreListing(_chroma_list, lambda store: (store._collection.count(), None))
+CHROMA_LISTING = StoreListing(
+    _chroma_list,
+    lambda store: (store._collection.count(), None),
+    ids=lambda store: store._collection.get(include=[])["ids"],
+)
 
 
 # The two stores of langchain-elasticsearch, whose documents have no ids.

@@ -29,8 +29,8 @@ from ..facts import Facts, read_facts
 from ..selection.effects import warn_of_no_effect
 from ..selection.route import DEFAULT_K, default_fetch_k, select_set
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, capabilities_of, check_capability, resolve_selector
+from ..stores.faiss import FaissFile
 from ..texts import Texts
-from ._faiss_file import FaissFile
 
 __all__ = ["Summary", "TableSelector", "select_dataset"]
 

@@ -1,7 +1,6 @@
 """The query and candidates of one selection: checked arrays, of unit length."""
 
-from .candidates import CONSTRAINTS, Candidates, check_constraints
-from .cosines import cosines_with_queries, standardise
+from .candidates import CONSTRAINTS, Candidates, check_constraints, cosines_with_queries
 from .parts import REFERENCE_KINDS, Parts, References, as_parts, as_references
 from .unit_vectors import (
     TIE_EPS,
@@ -10,6 +9,7 @@ from .unit_vectors import (
     as_unit_rows,
     as_unit_vector,
     count_repeats,
+    standardise,
     working_dtype,
 )
 

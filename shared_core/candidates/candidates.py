@@ -263,3 +263,11 @@ def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:
     highest = functools.reduce(np.maximum, map(rows.dot, units))
     highest.flags.writeable = False
     return highest
+
+
+def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
+    """Cosine of each candidate with each query, shape (q, n), float64."""
+    # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
+    # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
+    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.questions[:, None]).astype(np.float64)
+    return cosines

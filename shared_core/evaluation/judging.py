@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._values import id_of_text, is_missing
 from ..candidates import Candidates, as_unit_rows
-from ..candidates.cosines import SetCosines, measure_set
+from ..candidates.unit_vectors import SetCosines, measure_set
 from ..errors import SetSelectError, quoted
 from ..facts import Facts
 from ..selection.reasons import explain

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import as_numeric, check_integer, check_number, import_library
-from ..candidates.cosines import measure_set
+from ..candidates.unit_vectors import measure_set
 from ..errors import InvalidInputError, InvalidParameterError, quoted
 
 __all__ = [

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._validation import check_fields, check_number
 from ..candidates import Candidates, check_constraints
 from ..errors import InvalidParameterError, argument_name, nearest_name, quoted
-from ..selection.route import Limits, select_set
-from ..selectors.ending import DEFAULT_MIN_K
+from ..selection.route import DEFAULT_MIN_K, Limits, select_set
 from ..selectors.registry import (
     DEFAULT_SELECTOR,
     Capabilities,

@@ -22,7 +22,7 @@ from ..selectors.ndpp import NDPP
 from ..selectors.registry import Selector
 from ..selectors.top_k import TopK
 from ..selectors.vrsd import VRSD
-from ..signals.progress import progress_bar
+from ..signals.language_models import progress_bar
 from ..texts import Texts
 from .feedback import Feedback, score_all
 from .labels import LabelledSubset, check_labels, label, print_line

@@ -20,7 +20,7 @@ from .._files import hold_lock, named_errors, write_through
 from .._parsing import parse_json
 from .._validation import FloatArray, as_float, check_integer, check_one_of
 from ..errors import InvalidInputError, InvalidParameterError, argument_name, quoted
-from ..signals.progress import progress_bar
+from ..signals.language_models import progress_bar
 from .feedback import Feedback, Pair, noting, score_all
 from .pool import Neighbours, check_rows
 

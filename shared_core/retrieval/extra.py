@@ -240,6 +240,8 @@ class StoreListing(Generic[Item]):
     marks: Callable[[Any], dict[Any, Any] | tuple[int, Any]]
     # Whether items can be read by their ids.
     by_id: bool = True
+    # The ids of all items, where the marks do not have them and listing them is faster than reading the items.
+    ids: Callable[[Any], Iterable[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -361,16 +363,19 @@ class WordSearch(Generic[Item]):
                     f"the store holds {number} documents, and an index is made over at most {MOST}: use the word "
                     "search of the store itself, or make a WordRetriever from those documents that matter"
                 )
-            # The texts that have not changed, by id.
+            # The texts that have not changed, by id, or of which that is not known yet.
             kept: dict[Any, str] = {}
+            names, pairs = marks, zip(state.items, state.index.texts, strict=True)
             if is_by_id and isinstance(state.marks, dict) and age < math.inf:
                 old, missing = state.marks, object()
-                pairs = zip(state.items, state.index.texts, strict=True)
                 kept = {name: text for name, text in pairs if marks.get(name, missing) == old.get(name)}
-            items = self._by_id(listing.read(place, [name for name in marks if name not in kept] if kept else None))
+            elif listing.ids is not None and age < SECONDS:
+                names, now = dict.fromkeys(listing.ids(place)), state.listed
+                kept = {name: text for name, text in pairs if name in names}
+            items = self._by_id(listing.read(place, [name for name in names if name not in kept] if kept else None))
             texts = kept | {name: self.kind.text(item) for name, item in items.items()}
             if kept:
-                texts = {name: texts[name] for name in marks if name in texts}
+                texts = {name: texts[name] for name in names if name in texts}
             index, rows = state.index, tuple(texts.values())
             if rows != index.texts:
                 index = WordIndex(rows, index).prepare()

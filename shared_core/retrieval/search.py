@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._parsing import is_text
-from ..errors import warn
+from ..errors import quoted, warn
 from ..facts import DOCUMENT_ID, Facts
 from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
 from ..texts import Texts
@@ -42,6 +42,7 @@ from .pool import (
     Followed,
     ItemSelection,
     Pool,
+    is_name_of_text,
     unite,
 )
 from .request import Request
@@ -157,6 +158,15 @@ def _search_and_select(
     if request.settings.follow and (request.reads_references or request.reads_neighbours):
         selected = yield from _follow(request, selected, queries, store)
     selected = selected._replace(extras=reports)
+    # Tools count what they have shown by its text, under names that are no ids.
+    unknown = [str(name) for name in request.shown if name not in selected.pool.ids and not is_name_of_text(name)]
+    asked = unknown and selected.pool.items and store.widest is not None and not store.filtered
+    if asked and is_first(owner, "_checked_shown"):
+        # Not every store looks up documents by their ids.
+        probe = str(selected.pool.ids[0])
+        known = [str(name) for name in (yield from store.fetch([*unknown, probe])).ids]
+        if probe in known and (lost := [name for name in unknown if name not in known]):
+            warn(f"shown holds {quoted(lost[0])}, and the store has no document with this id: was it deleted?")
     if not selected.pool.items and not store.filtered and is_first(owner, "_warned_of_nothing"):
         warn("the search found no documents: add some, or check that the store is over the collection that was filled")
     return selected._replace(milliseconds=1000 * (time.perf_counter() - started))

@@ -15,8 +15,7 @@ from .._values import as_identifiers
 from ..errors import InvalidParameterError, PerspectiveError, SetSelectError, quoted
 from ..perspective import PAP
 from ..scaling import Scale
-from ..selection.route import DEFAULT_EXTRA_K
-from ..selectors.ending import DEFAULT_MIN_K
+from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_MIN_K
 from ..selectors.registry import Selector, SelectorName
 from ..signals.extraction import PerspectiveExtractor, QueryParts
 from .inputs import Queries, check_queries, refuse_unknown, where_to_pass_parameters

@@ -13,7 +13,6 @@ from .._validation import read_only
 from ..candidates import TIE_TOLERANCE, Candidates
 from ..errors import NothingLeftError, warn
 from ..scaling import Scale, rescale
-from ..selectors.ending import DEFAULT_MIN_K, count_worthwhile
 from ..selectors.registry import Selector, capabilities_of, check_usable
 from ..selectors.selection import Selection, at_rows
 from ..texts import Texts
@@ -23,6 +22,8 @@ DEFAULT_K = 4
 # How many documents of each extra retriever join the candidates: of 10, 25 and 50, 25 found the most on the development
 # halves of the benchmarks.
 DEFAULT_EXTRA_K = 25
+# The number of picks that a set has in any case where ``min_gain`` ends it, chosen by benchmarks/min_gain.py.
+DEFAULT_MIN_K = 2
 
 
 def default_fetch_k(k: int | None) -> int:
@@ -171,3 +172,19 @@ def _select_up_to(
     except NothingLeftError:
         return _EMPTY
     return selection if rows is None else at_rows(selection, rows)
+
+
+def count_worthwhile(selection: Selection, selector: Selector, min_gain: float, min_k: int) -> int:
+    """How many picks come before the first after ``min_k`` whose gain is below ``min_gain``; see :func:`select`.
+
+    Gains that are logarithms are 0 for the most relevant candidate by itself. Other gains are divided by the first.
+    """
+    gains = selection.gains
+    if capabilities_of(selector).log_gains:
+        worth = np.exp(np.minimum(gains, 0))
+    elif len(gains) and gains[0] > 0:
+        worth = gains / gains[0]
+    else:
+        return len(gains)
+    below = np.flatnonzero(worth[min_k:] < min_gain)
+    return min_k + int(below[0]) if len(below) else len(gains)

@@ -12,13 +12,12 @@ from .._validation import check_ranges
 from ..candidates import CONSTRAINTS, Candidates, References
 from ..errors import InvalidInputError, InvalidParameterError, warn
 from ..scaling import Scale
-from ..selectors.ending import DEFAULT_MIN_K
 from ..selectors.registry import DEFAULT_SELECTOR, Selector, SelectorName, resolve_selector
 from ..selectors.selection import Selection
 from ..texts import as_texts
 from ..texts.words import as_questions
 from .effects import refuse_unknown_parameters, warn_of_no_effect
-from .route import Limits, select_set
+from .route import DEFAULT_MIN_K, Limits, select_set
 
 
 def select(

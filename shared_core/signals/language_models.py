@@ -7,7 +7,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -379,3 +379,18 @@ def _missing_context(item: Item) -> InvalidInputError:
         f"the first token of the answer of item {item.row} has nothing before it, so the model gives it no "
         "probability: put some text before {answer} in the template"
     )
+
+
+@contextlib.contextmanager
+def progress_bar(shown: bool, total: int, unit: str, what: str, done: int = 0) -> Iterator[Callable[..., None]]:
+    """A function ``advance(count=1, **figures)`` that moves a progress bar (tqdm), with the figures beside it."""
+    if not shown:
+        yield lambda count=1, **figures: None
+        return
+    with import_library("tqdm", "train").tqdm(total=total, initial=done, unit=unit, desc=what) as bar:
+
+        def advance(count: int = 1, **figures: str) -> None:
+            bar.set_postfix(figures, refresh=False)
+            bar.update(count)
+
+        yield advance

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_integer
 from ..errors import InvalidInputError, quoted, warn
-from .language_models import TEMPLATE, Item, LanguageModel, read_template
-from .progress import progress_bar
+from .language_models import TEMPLATE, Item, LanguageModel, progress_bar, read_template
 
 
 class LogPerplexityQuality:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 # What is numbered. "Section 4" and "Rule 4" may be the same, but "Article 4" and "Annex 4" are others.
 SECTION, ARTICLE, CHAPTER, ANNEX, PARAGRAPH = FAMILIES = ("section", "article", "chapter", "annex", "paragraph")
-# The words of each family, in lower case. "#" is the number, where something stands behind it.
+# The words of each family, in lower case. "#" is the number, where something stands behind it: only
+# § or a word in a script without capitals.
 KIND_WORDS = {
     "signs": "§ §§ #§ | | | |",
     "English": "section sections sec secs sect rule rules clause clauses cl regulation regulations reg regs | article "

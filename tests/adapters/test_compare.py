@@ -19,12 +19,10 @@ from langchain_setselect import compare_store
 from llamaindex_setselect import compare_index
 from setselect import make_selector
 from setselect.evaluation import compare, named
-from shared_core.evaluation.corpus import Document, Query
+from shared_core.evaluation.corpus import Query
 from shared_core.evaluation.results import Comparison
 from shared_core.evaluation.settings import OF_ADAPTERS
-from shared_core.facts import read_facts
 from shared_core.retrieval import extra as word_search
-from shared_core.texts import Texts
 from shared_core.texts.word_index import WordIndex
 from tests.adapters.bindings import (
     EXAMPLES,
@@ -146,12 +144,8 @@ def _draw_setting(rng: np.random.Generator, *, limited: bool) -> dict[str, Any]:
 
 @functools.cache
 def compared(adapter: str, seed: int) -> Comparison:
-    """What the ``compare`` of an adapter, or that of texts and vectors, finds for a case."""
+    """What the ``compare`` of an adapter finds for a case."""
     case = draw_case(seed)
-    if adapter == "texts":
-        documents = [_as_document(row) for row in case.rows]
-        asked = [embed(query.text) for query in case.queries]
-        return compare(documents, case.queries, ([row.vector for row in case.rows], asked), **case.options)
     return COMPARE[adapter](opened(adapter, seed), case.queries, **case.options)
 
 
@@ -160,12 +154,6 @@ def opened(adapter: str, seed: int) -> Any:
     """The store or index of a case."""
     subject = next(subject for subject in SUBJECTS if subject.name.startswith(adapter))
     return subject.open(draw_case(seed).rows, subject.kinds[0])
-
-
-def _as_document(row: Row) -> Document:
-    of_row = row.metadata
-    [title] = Texts([row.text], read_facts([row], [row.id])).titles
-    return Document(row.id, row.text, title=title, source=of_row["source"], cost=of_row["cost"])
 
 
 def picks(comparison: Comparison, query: Query, label: str) -> list[str]:
@@ -236,15 +224,6 @@ def test_a_class_returns_what_compare_picks(subject: Subject, seed: int) -> None
                 continue
             ids, expected = returned(subject, seed, query, setting), picks(comparison, query, named(**setting)[0].label)
             assert by_text(case, ids) == by_text(case, expected), (query.text, setting)
-
-
-@pytest.mark.parametrize("seed", CASES)
-def test_texts_and_vectors_are_compared_as_a_store_is(seed: int) -> None:
-    case, of_texts, of_store = draw_case(seed), compared("texts", seed), compared("LangChain", seed)
-    for query in case.queries:
-        for label in (named(**setting)[0].label for setting in case.settings):
-            expected = picks(of_store, query, label)
-            assert by_text(case, picks(of_texts, query, label)) == by_text(case, expected), (query.text, label)
 
 
 # Over a store

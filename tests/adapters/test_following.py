@@ -259,20 +259,6 @@ def test_a_number_belongs_to_a_document(subject: Any) -> None:
         assert sum(number for _, _, number in kinds(told)) == count
 
 
-def test_other_keys_and_readers() -> None:
-    for subject in RETRIEVERS:
-        moved = [
-            row._replace(metadata={"paragraph": row.metadata["section"], **row.metadata, "section": None})
-            for row in rules()
-        ]
-        told: list[Any] = []
-        assert HIDDEN in follow(subject, subject.open(moved, subject.kinds[0]), told, identifier="paragraph")
-        # What a function reads is under no key.
-        store = subject.open(rules(), subject.kinds[0])
-        follow(subject, store, told, identifier=lambda item: item.metadata["section"])
-        assert kinds(told) == []
-
-
 class Unknown(InMemoryVectorStore):
     """A store whose reader of vectors knows no filter."""
 

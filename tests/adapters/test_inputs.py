@@ -201,7 +201,6 @@ OBJECTS: dict[str, tuple[Callable[[], Any], str]] = {
     "compare_store: a retriever": (lambda: LC.compare_store(RETRIEVER, ["a"]), "store must be.*VectorStoreRetriever"),
     "compare_index: a store": (lambda: LI.compare_index(INDEX.vector_store, ["a"]), "index must be.*VectorStoreIndex"),
     "from_store: a retriever": (lambda: LC.WordRetriever.from_store(RETRIEVER), "store must be"),
-    "from_store: an engine": (lambda: LI.WordRetriever.from_store(ENGINE), "store must be"),
     "from_examples: the model and the class swapped": (
         lambda: LC.SetSelectExampleSelector.from_examples(EXAMPLE, InMemoryVectorStore, WordEmbeddings()),
         "embeddings must be.*Embeddings",
@@ -219,15 +218,10 @@ OBJECTS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: LI.SetSelectIndexRetriever(INDEX, filters={"topic": "a"}),
         r"filters.*dict.*MetadataFilter\(key=",
     ),
-    "LangChain's filter as an argument": (
-        lambda: LC.SetSelectRetriever(vectorstore=STORE, filter=bool),
-        "search_kwargs",
-    ),
     "a dict for the filter of a store in memory": (
         lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", filter={"topic": "a"}),
         "filter.*function.*'topic'",
     ),
-    "kk= in search_kwargs": (lambda: LC.SetSelectRetriever(vectorstore=STORE, search_kwargs={"kk": 5}), "'kk'.*'k'"),
     "kk= in a call": (lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", kk=5), "'kk'.*'k'"),
 }
 

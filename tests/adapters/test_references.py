@@ -117,7 +117,7 @@ URL = "https://example.org/19"
         ({"title": "Ann Lee"}, {}, {}, 2),
         # A title may be any key, a function or a mapping, which some items lack.
         (BOB, {"name": "Bob Ray"}, {}, 2),
-        (BOB, {"name": "Bob Ray"}, {"title": "name"}, LAST),
+        (BOB, {"name": "Bob Ray", "Header 1": "Painters"}, {"title": "name"}, LAST),
         (BOB, {}, {"title": {"doc-19": "Bob Ray"}}, LAST),
         # Links are ids, titles or URLs.
         ({"text": "passage 0", "links": "doc-19"}, {}, {}, 2),

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 from llama_index.core.bridge.pydantic import PrivateAttr
 
@@ -100,9 +99,6 @@ class OddModel(CountingEmbedding):
 
 class Unread(Wrapped):
     """A store that has no vector reader."""
-
-    def similarity_search_by_vector(self, embedding: list[float], k: int = 4, **kwargs: Any) -> list[Document]:
-        return self.inner.similarity_search_by_vector(embedding, k, **kwargs)
 
 
 # Sync and async call.

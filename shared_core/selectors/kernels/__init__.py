@@ -5,8 +5,7 @@ from typing import Any
 
 from ...errors import InvalidParameterError, KernelError, quoted
 from .base import Kernel
-from .linear import LinearKernel
-from .low_rank import LowRankKernel
+from .learned import LinearKernel, LowRankKernel
 
 __all__ = ["Kernel", "LinearKernel", "LowRankKernel"]
 

@@ -158,8 +158,8 @@ def train(out: str, *more: str) -> Any:
 VECTORS = ("--vectors", "@vectors.npy", "--query-vectors", "@query_vectors.npy")
 TRAIN = train("@train/k.safetensors", "--vectors", "@train/vectors.npy")
 CUT = {"truncated": cut, "empty": b""}
-ENDS = "the command ends, and the message names the file"
-AT_LINE = "the command ends, and the message names file and line"
+ENDS = "the message names the file"
+AT_LINE = "the message names file and line"
 
 TABLE = [
     Row(

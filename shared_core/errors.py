@@ -19,6 +19,7 @@ from typing import Any
 _ELSEWHERE = {
     "embed_model": ("embeddings",),
     "embeddings": ("embed_model",),
+    "keywords": ("keyword_search",),
     "method": ("selector", "search_type"),
     "search_type": ("selector",),
     "store": ("vectorstore", "vector_store"),

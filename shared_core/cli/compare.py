@@ -230,8 +230,6 @@ def _compare(corpus: JudgedCorpus, source: VectorSource, **options: Any) -> Comp
     limit = source.loaded.max_characters if source.documents is None else None
     longer = sum(len(document.text) > limit for document in corpus.documents) if limit else 0
     if longer:
-        notes.insert(
-            0, f"{longer} of {counted(len(corpus.documents), 'document')} {'is' if longer == 1 else 'are'} longer than "
-            f"about {limit} characters, of which the model reads only the beginning: split them.",
-        )  # fmt: skip
+        of = f"{longer} of {counted(len(corpus.documents), 'document')}"
+        notes.insert(0, f"The model reads only about {limit} characters of a text. Split those that are longer: {of}.")
     return replace(comparison, notes=tuple(notes))

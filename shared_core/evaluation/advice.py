@@ -46,6 +46,7 @@ SENTENCES = {
     "none worse": "Against similarity it makes {better} of the queries better, and none worse.",
     "simpler": "{simple} has {simple_mean}. The difference may be chance ({simple_p}), and it is simpler.",
     "selected": "Of what setselect selects, {simple} has the highest: {simple_mean} (the difference: {simple_p}).",
+    "default": "{default}, the default, finds {gap} similarity ({ends}){so}.",
     "few need two": "Few of your questions need two texts or more ({needing}). Where one text is enough, a set adds "
     "little to it.",
     "points": "{repeats} Point recall counts near-repeats as one point. This comparison is for readers who need "
@@ -124,6 +125,10 @@ def recommend(
         facts |= {"simple": settings[simple].label, "simple_mean": number(values[simple, key].mean)}
         facts["simple_p"] = p_value(to_best[simple])
         cases.append("selected" if ranked else "simpler")
+    default = next((row for row, setting in enumerate(settings) if setting.label == DEFAULT_SELECTOR), best)
+    if default != best:
+        facts |= _compare_default(differences[default, key], len(names), keeps=not best or p >= CHANCE)
+        cases.append("default")
     several = sum(number > 1 for number in parts)
     # Where a set is clearly better, its words are what helps.
     if p >= CHANCE and several < _FEW * len(parts):
@@ -140,6 +145,15 @@ def recommend(
     second = rival if best == 0 else simple or next((row for row in others if row), 0)
     p_similarity = to_similarity[best] if best and len(names) > 1 else None
     return Recommendation(best, second, key, tuple(claims), p_similarity, needed)
+
+
+def _compare_default(to: Difference, queries: int, *, keeps: bool) -> dict[str, str]:
+    """What the sentence on the default says; ``keeps``: no other row is known to be better than similarity."""
+    amount, so = number(abs(to.mean)), ": keep similarity" if to.mean < 0 and keeps else ""
+    gap = "as much as" if amount == number(0) else f"{amount} {'more' if to.mean > 0 else 'less'} than"
+    if queries < _FEWEST or to.low <= 0 <= to.high:
+        so = ", which may be chance" if gap != "as much as" else ""
+    return {"default": DEFAULT_SELECTOR, "gap": gap, "ends": f"{number(to.low)} to {number(to.high)}", "so": so}
 
 
 def rank_rows(of_queries: Matrix) -> list[int]:
@@ -240,5 +254,6 @@ def list_notes(
             f"{quoted(one.query.gold[0])}, and a candidate has the id {quoted(min(one.candidates))}. If these are ids "
             "of one kind, fetch more candidates."
         )
-    elif reach is not None and reach < 1:
-        yield f"The nearest candidates hold {reach:.1%} of the gold documents. Fetching more can raise that."
+    elif reach is not None and reach < 0.9:
+        more = argument_name("fetch_k")
+        yield f"The nearest candidates hold {reach:.1%} of the gold documents. A higher {more} can raise that."

@@ -25,7 +25,7 @@ from .advice import COUNTED, check_deciding, describe_change, list_notes, recomm
 from .corpus import Document, Query, as_document, as_query, convert_all
 from .diagnosis import Diagnosis, SearchByVector, diagnose, search_documents
 from .judging import JudgedQuery, SearchResult, copies_of, found_documents, judge
-from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted
+from .results import Comparison, CorpusFacts, QueryChange, Recommendation, Replacement, Setting, Size, counted, percent
 from .settings import HYBRID_SEARCH, SUM_OF_SCORES, Settings, as_adapted, sweep
 from .summary import (
     MeasureValues,
@@ -179,7 +179,9 @@ def compare(
         title=title,
         track=track,
     )
-    return replace(found, notes=(*of_ids, *found.notes))
+    titled = sum(bool(one.title) and one.text.startswith(one.title) for one in corpus)
+    notes = [f"Titles were put before the texts of {titled:,} of {counted(len(corpus), 'document')}."] if titled else []
+    return replace(found, notes=(*of_ids, *notes, *found.notes))
 
 
 def diagnose_documents(
@@ -324,13 +326,18 @@ class SearchedStore:
 
     def compare(self, queries: Iterable[str | Mapping[str, Any] | Query], **options: Any) -> Comparison:
         """The comparison; see :func:`compare_candidates`."""
+        apart: list[bool] = []
 
         def candidates_of(query: Query) -> SearchResult:
             [vector] = self.embed([query.text])
             rows, columns = self.find(query.text, vector)
+            titles = [metadata.get("title") for *_, metadata, _ in rows]
+            apart.extend(isinstance(t, str) and t not in text for t, text in zip(titles, columns["texts"], strict=True))
             return SearchResult(vector, found_documents(rows), **columns)
 
-        return compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
+        found = compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
+        note = f"{percent(float(np.mean(apart)))} of the candidates have a `title` in metadata, which is not embedded."
+        return replace(found, notes=(*found.notes, note)) if any(apart) else found
 
     def diagnose(self, *, title: str | None = None, **options: Any) -> Diagnosis:
         """What the texts hold. A word is embedded to learn the length of the vectors."""
@@ -400,7 +407,9 @@ def check_options(
 def _name_of(model: str) -> str:
     """The model's name for the report: of a folder only its name, so that the report does not tell where it is."""
     folder = Path(model).expanduser()
-    return folder.absolute().name if folder.is_dir() or folder.is_absolute() else model
+    # Packages of models name their folders so.
+    parts = folder.absolute().parts[-2 if folder.name == "model" else -1 :]
+    return "/".join(parts) if folder.is_dir() or folder.is_absolute() else model
 
 
 def _as_vectors(

@@ -73,12 +73,9 @@ class Adapted:
     def select_set(self, candidates: Candidates, k: int | None, *, drop_copies: bool = False, **more: Any) -> Selection:
         """:func:`select_set` with these settings."""
         limits = Limits(self.budget, self.score_threshold, self.min_gain, self.min_k, drop_copies)
-        constrained = candidates.with_checked(
-            **check_constraints(
-                self.max_per_source, self.drop_near_duplicates, has_sources=candidates.sources is not None
-            )
-        )
-        return select_set(constrained, self.selector, k, limits=limits, **more)
+        sourced = candidates.sources is not None
+        checked = check_constraints(self.max_per_source, self.drop_near_duplicates, has_sources=sourced)
+        return select_set(candidates.with_checked(**checked), self.selector, k, limits=limits, **more)
 
 
 def as_adapted(selector: Selector) -> Adapted:
@@ -200,11 +197,8 @@ def _standardise(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:
-    """The settings without those whose label was there before."""
-    first: dict[str, tuple[Setting, Selector]] = {}
-    for setting, selector in settings:
-        first.setdefault(setting.label, (setting, selector))
-    return list(first.values())
+    """The settings, each label once."""
+    return list({setting.label: (setting, selector) for setting, selector in settings}.values())
 
 
 def _as_typed(value: Any) -> str:

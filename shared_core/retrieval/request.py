@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from .settings import Call
 
 
+# Search types of the stores' own retrievers that are no selectors.
+_SEARCH_TYPES = {
+    "similarity_score_threshold": "use 'similarity' and score_threshold=",
+    "hybrid": "pass keyword_search=True, which adds what a search by words finds to the candidates",
+}
 # The settings that only the bonus for references uses.
 OF_REFERENCES = ("title", "identifier", "links", "follow")
 # References among n items take memory and time that grow with n². A search that was widened beyond this number, because
@@ -255,10 +260,8 @@ def _make_selector(settings: Call, has_relevance: bool) -> Selector:
     if settings.score_threshold is not None and not has_relevance:
         check_number(settings.score_threshold, "score_threshold (a cosine)", -1, 1)
     check_perspective_vector(settings.perspective_vector, settings.perspective)
-    if settings.selector == "similarity_score_threshold":
-        raise InvalidParameterError(
-            "there is no selector 'similarity_score_threshold': use 'similarity' and score_threshold="
-        )
+    if isinstance(settings.selector, str) and settings.selector in _SEARCH_TYPES:
+        raise InvalidParameterError(f"there is no selector {settings.selector!r}: {_SEARCH_TYPES[settings.selector]}")
     parameters = {} if settings.lambda_mult is None else {"lambda_mult": settings.lambda_mult}
     selector = resolve_selector(DEFAULT_SELECTOR if settings.selector is None else settings.selector, parameters)
     if has_relevance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from ..texts.words import join_questions, list_exact, list_terms
 
 # A reason names at most this many words, and none that brings less than this share of what the first one brings.
 MOST_WORDS, LEAST_SHARE = 5, 0.25
+_LETTERS = frozenset(ascii_lowercase)
 
 
 def explain(
@@ -32,31 +34,37 @@ def explain(
     def name_row(row: int) -> str:
         return (texts.find_title(row) or texts.bodies[row] if texts is not None else "") or f"candidate {row}"
 
-    words = None
+    words = exact = None
     if texts is not None and any(question) and getattr(selector, "word_weight", False):
-        words = find_new_words(texts, question, selection, shown)
-    return write_reasons(selection, words=words, covers=newly_served(selection, queries.__getitem__), name_row=name_row)
+        words, exact = find_new_words(texts, question, selection, shown)
+    covers = newly_served(selection, queries.__getitem__)
+    return write_reasons(selection, words=words, exact=exact, covers=covers, name_row=name_row)
 
 
 def find_new_words(
     texts: Texts, question: Sequence[str], selection: Selection, shown: Sequence[int] = ()
-) -> list[list[str]]:
-    """For each pick the words of the question that neither an earlier pick nor a ``shown`` text has.
+) -> tuple[list[list[str]], list[list[str]]]:
+    """For each pick the words, and the exact names, of the question that no earlier pick and no ``shown`` text has.
 
-    What counts most comes first.
+    What counts most comes first. Single letters, such as the s of "app's", are left out of the words.
     """
     rows = np.delete(np.arange(len(texts.bodies)), selection.left_out)
     covered, weights, exact = (texts.take(rows.tolist()) if selection.left_out else texts).match_words(question)
-    joined, found = join_questions(question), []
-    names = np.array([*list_terms(joined), *list_exact(joined)], object)
+    joined = join_questions(question)
+    terms = list_terms(joined)
+    names = [*terms, *list_exact(joined)]
+    weights = weights * [term not in _LETTERS for term in terms]
     if exact is not None:
         # What the question names exactly comes before its other words.
         covered = np.hstack([covered, exact])
         weights = np.append(weights, np.full(exact.shape[1], 1e3 * weights.max(initial=1.0)))
     before = covered[np.searchsorted(rows, list(shown))].any(axis=0)
+    of_words, of_names = [], []
     for row in np.searchsorted(rows, selection.indices):
         new = np.where(before, 0.0, weights * covered[row])
         before |= covered[row] > 0
         first = np.argsort(-new, kind="stable")[:MOST_WORDS]
-        found.append(names[first[new[first] > LEAST_SHARE * new.max(initial=0.0)]].tolist())
-    return found
+        best = first[new[first] > LEAST_SHARE * new.max(initial=0.0)].tolist()
+        of_words.append([names[j] for j in best if j < len(terms)])
+        of_names.append([names[j] for j in best if j >= len(terms)])
+    return of_words, of_names

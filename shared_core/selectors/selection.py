@@ -155,13 +155,15 @@ def write_reasons(
     selection: Selection,
     *,
     words: Sequence[Sequence[str]] | None = None,
+    exact: Sequence[Sequence[str]] | None = None,
     covers: Sequence[Sequence[str]] | None = None,
     name_row: Callable[[int], str] = str,
 ) -> list[str]:
     """Why each pick is there: its relevance, what it covers that no earlier pick does, and which text leads to it.
 
-    ``words`` has for each pick those of the question, and ``covers`` its further parts. ``name_row`` names the text
-    that leads to a pick. A percentage is the share of the pick's worth; words and further parts have one together.
+    ``words`` has for each pick those of the question, ``exact`` what the question names exactly, and ``covers`` its
+    further parts. ``name_row`` names the text that leads to a pick. A percentage is the share of the pick's worth; the
+    three have one together.
 
     >>> from setselect import select
     >>> write_reasons(select([1.0, 0.0], [[1.0, 0.1], [0.5, 1.0], [0.0, 1.0]], k=2, references=[[0, 1, 0]] * 3))
@@ -173,7 +175,8 @@ def write_reasons(
     for i, relevance in enumerate(selection.relevance.tolist()):
         percent = ["", "", ""] if shares is None else [f" ({100 * share:.0f} %)" for share in shares[i]]
         said = [f"relevance {relevance:.3g}{percent[0]}"]
-        named = {"words": words[i] if words else (), "covers": covers[i] if covers else ()}
+        columns = {"exact name": exact, "words": words, "covers": covers}
+        named = {what: column[i] if column else () for what, column in columns.items()}
         parts = "; ".join(f"{what}: {', '.join(map(_shorten, names))}" for what, names in named.items() if names)
         if shares is not None:
             parts = (parts or "covers more") if shares[i, 1] >= LEAST_SAID else ""

@@ -259,6 +259,14 @@ def test_a_store_is_compared_by_its_texts_and_vectors(subject: Subject) -> None:
 
 
 @over(RETRIEVERS)
+def test_titles_that_are_not_embedded_are_noted(subject: Subject) -> None:
+    for titles in (["Zebra"] * len(ROWS), [row.text[:4] for row in ROWS]):
+        rows = [row._replace(metadata={"title": title}) for row, title in zip(ROWS, titles, strict=True)]
+        notes = compare_over(subject, subject.open(rows, subject.kinds[0]), ["river harbour"], fetch_k=20).notes
+        assert any("`title` in metadata" in note for note in notes) == (titles[0] == "Zebra")
+
+
+@over(RETRIEVERS)
 def test_the_filter_of_a_store_is_used(subject: Subject) -> None:
     rows = [row._replace(metadata={"odd": i % 2}) for i, row in enumerate(ROWS)]
     options: dict[str, Any] = {"search_kwargs": {"filter": lambda document: not document.metadata["odd"]}}

@@ -36,6 +36,7 @@ SETTINGS: list[tuple[dict[str, Any], type[Exception], str]] = [
     *(({"k": value}, P, "(k|similarity_top_k|top_n)") for value in (0, 10**400, np.array([1.0, 2.0]), "many")),
     ({"selector": "NDPP"}, P, "did you mean 'ndpp'"),
     ({"selector": "similarity_score_threshold"}, P, "score_threshold"),
+    ({"selector": "hybrid"}, P, "keyword_search=True"),
     ({"selector": "vrsd", "relevance": "number"}, P, "mmr"),
     ({"lambda_mult": 0.5}, P, "mmr"),
     ({"selector": "mmr", "lambda_mult": 1.5}, P, "lambda_mult"),

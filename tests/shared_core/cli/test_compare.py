@@ -87,7 +87,7 @@ def test_a_comparison_is_shown_and_written_and_a_second_run_embeds_nothing(
     assert [view["text"] for view in written["queries"]] == [query["text"] for query in QUERIES]
     # Similarity picks two documents that say nearly the same.
     assert picked_by_similarity(written["queries"][0]) == {"bread", "loaf"}
-    assert any(note.startswith("1 of 5 documents is longer") for note in written["notes"])
+    assert any(note.endswith("longer: 1 of 5 documents.") for note in written["notes"])
     # Two queries cannot show that another setting is better.
     assert written["recommendation"]["text"] in " ".join(result.stdout.split())
     assert "similarity" in written["recommendation"]["text"].lower()

@@ -151,6 +151,33 @@ def test_the_text_says_which_queries_the_best_row_makes_worse() -> None:
     assert all(fact in told.text for fact in ("22 % worse", "0.273", "76 %", "'q49'", "0.500"))
 
 
+@pytest.mark.parametrize(
+    ("gains", "queries", "said"),
+    [
+        (-0.1, 20, "finds 0.100 less than similarity (−0.100 to −0.100): keep similarity."),
+        (0.1, 20, "finds 0.100 more than similarity (0.100 to 0.100)."),
+        (-0.1, 5, "finds 0.100 less than similarity (−0.100 to −0.100), which may be chance."),
+        ([0.5, -0.4] * 10, 20, "which may be chance."),
+        (0.0, 20, "finds as much as similarity (0.000 to 0.000)."),
+    ],
+)
+def test_every_comparison_says_what_the_default_finds(gains: Any, queries: int, said: str) -> None:
+    base = np.full(queries, 0.4)
+    # The best row is better by chance.
+    noise = np.where(np.arange(queries) % 2, -0.6, 0.9)
+    _, told = advise({"similarity": base, "coverage": base + gains, "vrsd": base + noise})
+    [claim] = [claim for claim in told.claims if claim.startswith("coverage, the default, ")]
+    assert claim.endswith(said)
+    _, told = advise({"similarity": base, "coverage": base + 0.5})
+    assert "the default" not in told.text, "its lead is said"
+
+
+def test_where_another_row_is_surely_better_similarity_is_not_recommended() -> None:
+    base = np.full(20, 0.4)
+    label, told = advise({"similarity": base, "coverage": base - 0.1, "vrsd": base + 0.3})
+    assert (label, "than similarity (−0.100 to −0.100)." in told.text) == ("vrsd", True)
+
+
 def test_a_ranking_that_is_best_says_what_it_needs_and_what_setselect_selects_best() -> None:
     settings = [named("similarity")[0], named("vrsd")[0], Setting("ranking", "hybrid search", "")]
     column = MeasureValues(RECALL, np.array([[0.0] * 8, [0.5] * 8, [1.0] * 8]), tuple("abcdefgh"))

@@ -154,6 +154,11 @@ def refuse_to_embed(texts: list[str]) -> Any:
     raise AssertionError("embedded before the check")
 
 
+def test_titles_that_are_put_before_the_texts_are_noted() -> None:
+    notes = compare([{"text": "A", "title": "T"}, "B"], ["?"], (np.eye(2), np.eye(2)[:1]), k=1).notes
+    assert "Titles were put before the texts of 1 of 2 documents." in notes
+
+
 def test_what_cannot_be_reached_is_noted() -> None:
     found = tiny({"text": "?", "gold": ["b", "c"], "subtopics": {"x": [], "y": ["b"]}}, fetch_k=2)
     assert mean(found, "similarity", "subtopic_recall") == 1.0

@@ -61,6 +61,12 @@ def test_a_reason_names_the_words_that_no_earlier_text_has_the_rarest_first() ->
     assert told(many, LOW, texts=[many, "a", "b"])[0] == "words: one, two, three, four, five"
 
 
+def test_an_exact_name_has_its_own_reason_and_single_letters_have_none() -> None:
+    texts = ["Fiverr has the app's terms.", "The app's map.", "It's a map."]
+    words = told('Does "Fiverr" show the app\'s map?', LOW, texts=texts)
+    assert words == {0: "exact name: fiverr", 1: "words: map", 2: ""}
+
+
 @pytest.mark.parametrize("selector", [MMR(lambda_mult=1), Coverage(word_weight=0, cover_weight=0)])
 def test_what_a_selector_does_not_use_is_no_reason(selector: Selector) -> None:
     assert {*told("temporary rows", selector, values=VALUES).values()} == {""}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from string import ascii_lowercase
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from ..texts.words import join_questions, list_exact, list_terms
 
 # A reason names at most this many words, and none that brings less than this share of what the first one brings.
 MOST_WORDS, LEAST_SHARE = 5, 0.25
-_LETTERS = frozenset(ascii_lowercase)
 
 
 def explain(
@@ -53,7 +51,7 @@ def find_new_words(
     joined = join_questions(question)
     terms = list_terms(joined)
     names = [*terms, *list_exact(joined)]
-    weights = weights * [term not in _LETTERS for term in terms]
+    weights = weights * [len(term) > 1 or not "a" <= term <= "z" for term in terms]
     if exact is not None:
         # What the question names exactly comes before its other words.
         covered = np.hstack([covered, exact])

@@ -12,9 +12,14 @@ from uuid import UUID
 
 import numpy as np
 import pytest
+from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, index
 from llama_index.core import Document as LlamaDocument
 from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.schema import TextNode
+from llama_index.core.storage.docstore import SimpleDocumentStore
 
 import langchain_setselect
 import llamaindex_setselect
@@ -137,10 +142,47 @@ def nodes(name: str, folder: Path, changed: str = "by nodes") -> Iterator[Changi
             )
 
 
+@contextmanager
+def indexed(folder: Path) -> Iterator[Changing]:
+    """All documents are given to LangChain's ``index`` after each change."""
+    with langchain("in memory", folder) as changing:
+        store, manager = changing.retriever.vectorstore, InMemoryRecordManager("documents")
+        manager.create_schema()
+
+        def update(*_: str) -> None:
+            documents = [Document(text, metadata={"of": name}) for name, text in changing.texts.items()]
+            index(documents, manager, store, cleanup="full", key_encoder="sha256")
+
+        store.delete([ROWS[0].id])
+        changing.upsert = changing.delete = update
+        yield changing
+
+
+@contextmanager
+def ingested(folder: Path) -> Iterator[Changing]:
+    """All documents go through LlamaIndex's ``IngestionPipeline`` after each change."""
+    with nodes("Chroma in memory, l2", folder) as changing:
+        pipeline = IngestionPipeline(
+            transformations=[SentenceSplitter(), changing.retriever._index._embed_model],
+            docstore=SimpleDocumentStore(),
+            vector_store=changing.retriever._index.vector_store,
+            docstore_strategy=DocstoreStrategy.UPSERTS_AND_DELETE,
+        )
+
+        def update(*_: str) -> None:
+            pipeline.run(documents=[LlamaDocument(id_=name, text=text) for name, text in changing.texts.items()])
+
+        changing.upsert = changing.delete = update
+        changing.replaces = True
+        yield changing
+
+
 KINDS: dict[str, Callable[[Path], Any]] = {
     **{name: lambda folder, name=name: langchain(name, folder) for name in LANGCHAIN},
     **{f"LlamaIndex, {name}": lambda folder, name=name: nodes(name, folder) for name in LLAMAINDEX},
+    "LangChain's index": indexed,
     "LlamaIndex's refresh_ref_docs": lambda folder: nodes("simple", folder, "by documents"),
+    "LlamaIndex's IngestionPipeline": ingested,
 }
 
 

@@ -224,7 +224,7 @@ def embedding_pair() -> Pair:
     from _minilm import load_minilm
 
     model, questions = load_minilm(), cycle(query.text for query in demo_corpus()[1])
-    return Pair("all-MiniLM-L6-v2, the embedding of a question", lambda _: model.embed_query(next(questions)), len)
+    return Pair("all-MiniLM-L6-v2, the embedding of a question", lambda _: model.embed_queries([next(questions)]), len)
 
 
 def no_synthesizer() -> BaseSynthesizer:

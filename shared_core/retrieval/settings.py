@@ -287,5 +287,7 @@ def _as_parameter_error(error: ValidationError, size_name: str) -> Exception:
         return own
     name = ".".join(map(str, first["loc"][:1])) or error.title
     got = "" if first["type"] == "missing" or not first["loc"] else f", got {quoted(first['input'])}"
+    # A retriever in place of its store.
+    got += ": pass its .vectorstore" if "vectorstore" in getattr(first["input"], "__dict__", ()) else ""
     name = size_name if name == "k" else name
     return InvalidParameterError(f"{name}: {first['msg'].removeprefix('Value error, ')}{got}")

@@ -50,7 +50,7 @@ from tests.langchain_setselect.conftest import WordEmbeddings
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*all of them are selected:setselect.SetSelectWarning"),
-    pytest.mark.filterwarnings("ignore:perspective has no effect:setselect.SetSelectWarning"),
+    pytest.mark.filterwarnings("ignore:perspective (has no effect|does not change):setselect.SetSelectWarning"),
 ]
 OVER_ALL_CLASSES = over(SUBJECTS)
 SELECTORS = ("similarity", "vrsd", "mmr", "ndpp", "coverage")

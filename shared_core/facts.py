@@ -75,8 +75,8 @@ class Facts(NamedTuple):
     source: Hashable = None
     file: str | None = None
     where: KeyValues = ()
-    links: tuple[str, ...] | None = None
-    keys: tuple[str, ...] = ()
+    links: tuple[Hashable, ...] | None = None
+    keys: tuple[Hashable, ...] = ()
     beside: Beside = (None, None)
     place: Place | None = None
     start: int | None = None

@@ -146,9 +146,8 @@ def select(
             raise InvalidInputError(
                 f"question has {len(questions)} strings and query has {rows} rows: pass a string for each row"
             )
-        for name, column in (("texts", texts), *called.items()):
-            if column is not None and len(column) != len(candidates):
-                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
+        if len(texts) != len(candidates):
+            raise InvalidInputError(f"texts must be {len(candidates)}, one for each candidate, got {len(texts)}")
         split = as_texts(texts, titles, identifiers, candidates.sources, neighbours)
     return select_set(
         candidates,

@@ -347,16 +347,12 @@ async def test_the_next_chunk_of_a_pick_is_looked_up(
 def test_neighbours_are_looked_up_by_id(kind: int) -> None:
     # Without a file, LlamaIndex's node is a document of its own.
     rows = with_metadata(falling([f"passage {number}" for number in range(COUNT)]), {}, source="a.txt")
-    pairs: dict[str, Any] = {row.id: None for row in rows} | {"doc-0": ("doc-24", "doc-25"), "doc-25": ("doc-0", None)}
-    # What says that another one follows it is none.
-    pairs["doc-24"] = (None, "doc-3")
     told: list[Any] = []
-    follow(LANGCHAIN, LANGCHAIN.open(rows, LANGCHAIN.kinds[kind]), told, neighbours=pairs, join_neighbours=True)
     nodes = [_node(row) for row in rows]
-    for number, relation, other in ((0, "NEXT", 25), (25, "PREVIOUS", 0)):
+    # What says that another one follows it is none.
+    for number, relation, other in ((0, "PREVIOUS", 24), (0, "NEXT", 25), (25, "PREVIOUS", 0), (24, "NEXT", 3)):
         nodes[number].relationships[NodeRelationship[relation]] = RelatedNodeInfo(node_id=f"doc-{other}")
     storage = StorageContext.from_defaults(vector_store=make_store(LLAMAINDEX.kinds[kind]))
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage)
     follow(LLAMAINDEX, index, told)
-    for event in told:
-        assert [one["found"] for one in event["followed"] if one["name"] == "doc-0"] == [["doc-25"]]
+    assert [one["found"] for one in told[0]["followed"] if one["name"] == "doc-0"] == [["doc-25"]]

@@ -62,13 +62,6 @@ def qdrant(rows: Sequence[Row], folder: Path) -> Any:
     return filled(qdrant.QdrantVectorStore(client, "c", Table(rows)), rows)
 
 
-def lancedb(rows: Sequence[Row], folder: Path) -> Any:
-    lancedb = pytest.importorskip("lancedb")
-    from langchain_community.vectorstores import LanceDB
-
-    return filled(LanceDB(lancedb.connect(folder), Table(rows)), rows)
-
-
 def filled(store: Any, rows: Sequence[Row]) -> Any:
     ids = [str(uuid5(NAMESPACE_URL, row.id)) for row in rows]
     store.add_texts([row.text for row in rows], [dict(row.metadata) for row in rows], ids=ids)
@@ -126,7 +119,6 @@ STORES: dict[str, tuple[Any, Opened, Callable[[], dict[str, Any]]]] = {
     "FAISS": (LANGCHAIN, lambda rows, folder: LANGCHAIN.open(rows, "FAISS"), lambda: kwargs(filter={"team": "a"})),
     "Chroma": (LANGCHAIN, chroma, lambda: kwargs(filter={"team": "a"})),
     "Qdrant": (LANGCHAIN, qdrant, lambda: kwargs(filter=of_qdrant())),
-    "LanceDB": (LANGCHAIN, lancedb, lambda: kwargs(filter="metadata.team = 'a'", prefilter=True)),
     "LlamaIndex's simple store": (LLAMAINDEX, lambda rows, folder: LLAMAINDEX.open(rows, "simple"), a_team),
     "LlamaIndex's Chroma": (LLAMAINDEX, chroma_index, a_team),
     "LlamaIndex's Qdrant": (LLAMAINDEX, qdrant_index, a_team),

@@ -66,13 +66,9 @@ class Pool(NamedTuple):
         return self._replace(searches=[(search,)] * len(self.items))
 
     def with_each_id_once(self) -> Pool:
-        """The pool with the first item of each id, all items without an id, and their vectors as an array."""
-        pool = self
-        if len(set(self.ids)) < len(self.ids):
-            first: dict[Hashable, int] = {}
-            rows = [i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i]
-            pool = self.take(rows)
-        return pool._replace(vectors=stack_vectors(pool.vectors, pool.ids))
+        """The pool with the first item of each id, and all items without an id."""
+        first: dict[Hashable, int] = {}
+        return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
 
     def no_vectors(self) -> VectorSourceError:
         """The error for items none of which has a vector."""

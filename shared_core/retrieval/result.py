@@ -46,7 +46,8 @@ def arrange(
     ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours, whose relevance is
     the highest of theirs.
     """
-    runs = selected.runs if make_joined is not None else [[at] for at in range(len(selected.items))]
+    joins = make_joined is not None and selected.neighbours is not None
+    runs = selected.runs if joins else [[at] for at in range(len(selected.items))]
     items, of_each = [], selected.selection.relevance.tolist()
     for run in runs:
         items.append(selected.items[run[0]])

@@ -43,6 +43,7 @@ from .pool import (
     ItemSelection,
     Pool,
     is_name_of_text,
+    stack_vectors,
     unite,
 )
 from .request import Request
@@ -221,7 +222,7 @@ def search_to_compare(
     columns = zip(names, map(read, items), Texts(bodies, facts).titles, facts, strict=True)
     rows = [(name, text, title, metadata, fact) for name, (text, metadata), title, fact in columns]
     return rows, {
-        "vectors": pool.vectors,
+        "vectors": stack_vectors(pool.vectors, pool.ids),
         "texts": list(map(pool.text, items)),
         "bodies": bodies,
         "candidates": candidates,
@@ -239,7 +240,7 @@ def search_near(
     pool = pool.with_each_id_once()
     sources = list(map(source_of, pool.items))
     read_texts = lambda: request.read_texts(pool) or Texts([])  # noqa: E731
-    return list(map(pool.body, pool.items)), pool.vectors, sources, read_texts
+    return list(map(pool.body, pool.items)), stack_vectors(pool.vectors, pool.ids), sources, read_texts
 
 
 def _widen(selected: ItemSelection, widest: int | None) -> int | None:

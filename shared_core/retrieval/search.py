@@ -207,8 +207,6 @@ def search_to_compare(
     owner: Settings,
     request: Request,
     store: Store,
-    fetch_k: int,
-    least: int,
     read: Callable[[Any], tuple[str, Mapping[str, Any]]],
     text: str,
     vector: NDArray[np.float64],
@@ -219,7 +217,7 @@ def search_to_compare(
     """
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
     by_words = bm25 = None
-    pool, joined, _ = yield from search_beside(owner, queries, store, fetch_k, DEFAULT_EXTRA_K, least)
+    pool, joined, _ = yield from search_beside(owner, queries, store, request.fetch_k, DEFAULT_EXTRA_K, request.k)
     candidates = len(pool.items)
     if joined is not None:
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])

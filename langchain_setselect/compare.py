@@ -111,7 +111,7 @@ def _search(
         keyword_search=compares and DOCUMENTS.can_index(store),
     )
     request, _ = retriever._configured
-    searching = retriever._store(request, "", dict(search_kwargs or {}))
+    searching = retriever._store(request, dict(search_kwargs or {}))
 
     def read(document: Document) -> tuple[str, Mapping[str, Any]]:
         return document.page_content, document.metadata

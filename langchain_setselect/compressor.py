@@ -99,11 +99,10 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         if not documents:
             return []
         store = self.vectorstore
-        ids_of = partial(read_ids, store)
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
 
         def read() -> Flow[Pool]:
-            known: Any = drop_ambiguous(ids_of(documents), [document.page_content for document in documents])
+            known: Any = drop_ambiguous(read_ids(store, documents), [document.page_content for document in documents])
             known = yield from find_ids(store, documents, known)
             where = self.vectorstore_kwargs or {}
             vectors = yield from fetch_or_embed(store, model_of(self), documents, known, SetSelectCompressor, where)
@@ -113,7 +112,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
         embedding = embed_queries(self, request, query, callbacks)
-        selected = yield from select_among(request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY)
+        selected = yield from select_among(request, self, len(documents), embedding, read(), reranked, REMEDY)
         yield from tell(callbacks, partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)
 

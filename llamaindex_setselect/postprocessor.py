@@ -27,7 +27,6 @@ from ._settings import (
     embed_queries,
     finish,
     is_heard,
-    read_ids,
     read_vectors,
 )
 from .vectors import NodeVectors
@@ -138,9 +137,7 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
         return select_among(
             request,
             self,
-            "" if bundle is None else bundle.query_str,
-            nodes,
-            read_ids,
+            len(nodes),
             embed(),
             read_vectors(self._vectors, nodes, embed_unknown=True),
             "score",

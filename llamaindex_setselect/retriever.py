@@ -219,7 +219,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
         embedding = embed_queries(settings, request, bundle)
-        return search_and_select(request, settings, bundle.query_str, embedding, self._store(settings, bundle))
+        return search_and_select(request, settings, embedding, self._store(settings, bundle))
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
@@ -237,12 +237,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
                 lambda: vectors.model_name,
             )
 
-        def before(k: int) -> Flow[list[NodeWithScore]]:
-            nodes: list[NodeWithScore] = yield Step(
-                partial(retriever(k)._retrieve, asked), partial(retriever(k)._aretrieve, asked)
-            )
-            return nodes
-
         def search_with(searching: VectorIndexRetriever, query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
             bundle = QueryBundle(query.text, embedding=query.search_vector)
             nodes = yield Step(partial(searching._retrieve, bundle), partial(searching._aretrieve, bundle))
@@ -258,7 +252,6 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
 
         return Store(
             lambda query, fetch_k: search_with(retriever(fetch_k), query, fetch_k),
-            before,
             read_ids,
             partial(vectors.embed, purpose="the names to follow"),
             partial(self._fetch, vectors),

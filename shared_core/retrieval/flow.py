@@ -37,10 +37,17 @@ Flow = Generator[Step, Any, T]
 
 def run_flow(flow: Flow[T]) -> T:
     """The result of ``flow``. An exception of a step is raised in the flow, at the line that yielded the step."""
-    step, result = _advance(flow)
-    while step is not None:
-        step, result = _advance(flow, *_run(step))
-    return result  # type: ignore[no-any-return]
+    try:
+        step = flow.send(None)
+        while True:
+            try:
+                answer = step.run()
+            except Exception as error:
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
 
 
 async def run_flow_async(flow: Flow[T]) -> T:
@@ -50,18 +57,22 @@ async def run_flow_async(flow: Flow[T]) -> T:
 
 
 async def _arun(flow: Flow[T]) -> T:
-    step, result = _advance(flow)
-    while step is not None:
-        answered: tuple[Any, Exception | None]
-        if step.arun is None:
-            answered = await asyncio.to_thread(_run, step)
-        else:
+    try:
+        step = flow.send(None)
+        while True:
             try:
-                answered = await step.arun(), None
+                if step.arun is None:
+                    answer, failure = await asyncio.to_thread(_run, step)
+                    if failure is not None:
+                        raise failure
+                else:
+                    answer = await step.arun()
             except Exception as error:
-                answered = None, error
-        step, result = _advance(flow, *answered)
-    return result  # type: ignore[no-any-return]
+                step = flow.throw(error)
+            else:
+                step = flow.send(answer)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
 
 
 def _run(step: Step) -> tuple[Any, Exception | None]:
@@ -70,14 +81,6 @@ def _run(step: Step) -> tuple[Any, Exception | None]:
         return step.run(), None
     except Exception as error:
         return None, error
-
-
-def _advance(flow: Flow[T], answer: Any = None, error: Exception | None = None) -> tuple[Step | None, Any]:
-    """Send the answer of a step, or throw its error, into the flow; the next step, or None and the result."""
-    try:
-        return (flow.send(answer) if error is None else flow.throw(error)), None
-    except StopIteration as stop:
-        return None, stop.value
 
 
 def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:

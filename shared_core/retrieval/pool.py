@@ -74,16 +74,14 @@ class Pool(NamedTuple):
             pool = self.take(rows)
         return pool._replace(vectors=stack_vectors(pool.vectors, pool.ids))
 
-    def check_vectors(self) -> Pool:
-        """The pool; a VectorSourceError if there are items, and none of them has a vector."""
-        if self.without_vector and not self.items:
-            raise VectorSourceError(
-                f"none of the {len(self.without_vector)} documents has a stored vector, for example "
-                f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
-                "reader that knows where they are. A class that gets documents in place of searching also takes an "
-                "embedding model"
-            )
-        return self
+    def no_vectors(self) -> VectorSourceError:
+        """The error for items none of which has a vector."""
+        return VectorSourceError(
+            f"none of the {len(self.without_vector)} documents has a stored vector, for example "
+            f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
+            "reader that knows where they are. A class that gets documents in place of searching also takes an "
+            "embedding model"
+        )
 
 
 def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
@@ -214,10 +212,9 @@ class ItemSelection(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
-    of ``selection.serves``. ``texts``: what was read of the candidates,
-    None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their
-    ids, and ``error`` says why the selection failed, if it did. ``neighbours``: those of the candidates, where they are
-    joined. ``explain`` says in words why each item is selected; it is called only if somebody asks.
+    of ``selection.serves``. ``texts``: what was read of the candidates, None if nothing was. ``neighbours``: those of
+    the candidates, where they are joined. ``explain`` says in words why each item is selected; it is called only if
+    somebody asks.
     """
 
     items: list[Any]
@@ -231,9 +228,6 @@ class ItemSelection(NamedTuple):
     queries: Sequence[str] = ()
     texts: Texts | None = None
     neighbours: Neighbours | None = None
-    returned: list[Any] | None = None
-    returned_ids: Sequence[Hashable] = ()
-    error: str | None = None
     explain: Callable[[], list[str]] = list
 
     @classmethod

@@ -192,8 +192,6 @@ def search_to_compare(
     owner: Settings,
     request: Request,
     store: Store,
-    fetch_k: int,
-    least: int,
     read: Callable[[Any], tuple[str, Mapping[str, Any]]],
     text: str,
     vector: NDArray[np.float64],
@@ -205,12 +203,14 @@ def search_to_compare(
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
     by_words = bm25 = weigh = None
     if store.extras is None:
-        pool = yield from search_together(queries, store.search, fetch_k, least)
+        pool = yield from search_together(queries, store.search, request.fetch_k, request.k)
         candidates = len(pool.items)
     else:
         words = store.extras.words
         assert words is not None
-        pool, joined, _ = yield from search_beside(owner, queries, store, store.extras, fetch_k, DEFAULT_EXTRA_K, least)
+        pool, joined, _ = yield from search_beside(
+            owner, queries, store, store.extras, request.fetch_k, DEFAULT_EXTRA_K, request.k
+        )
         candidates = len(pool.items)
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]

@@ -48,7 +48,8 @@ def arrange(
     """
     if selected.returned is not None:
         return selected.returned
-    runs = selected.runs if make_joined is not None else [[at] for at in range(len(selected.items))]
+    joins = make_joined is not None and selected.neighbours is not None
+    runs = selected.runs if joins else [[at] for at in range(len(selected.items))]
     items, of_each = [], selected.selection.relevance.tolist()
     for run in runs:
         items.append(selected.items[run[0]])

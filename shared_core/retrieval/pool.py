@@ -210,7 +210,8 @@ class ItemSelection(NamedTuple):
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
     of ``selection.serves``. ``texts``: what was read of the candidates, None if nothing was. ``neighbours``: those of
     the candidates, where they are joined. With the setting ``shadow``, ``returned`` holds what the call returns, and
-    ``shadow`` the line of the log. ``explain`` says in words why each item is selected; it is called only if somebody asks.
+    ``shadow`` the line of the log. ``explain`` says in words why each item is selected; it is called only if somebody
+    asks.
     """
 
     items: list[Any]

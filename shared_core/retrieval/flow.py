@@ -37,15 +37,11 @@ Flow = Generator[Step, Any, T]
 
 def run_flow(flow: Flow[T]) -> T:
     """The result of ``flow``. An exception of a step is raised in the flow, at the line that yielded the step."""
+    answer, error = None, None
     try:
-        step = flow.send(None)
         while True:
-            try:
-                answer = step.run()
-            except Exception as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
+            step = flow.send(answer) if error is None else flow.throw(error)
+            answer, error = _run(step)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
 
@@ -57,20 +53,17 @@ async def run_flow_async(flow: Flow[T]) -> T:
 
 
 async def _arun(flow: Flow[T]) -> T:
+    answer, error = None, None
     try:
-        step = flow.send(None)
         while True:
+            step = flow.send(answer) if error is None else flow.throw(error)
+            if step.arun is None:
+                answer, error = await asyncio.to_thread(_run, step)
+                continue
             try:
-                if step.arun is None:
-                    answer, failure = await asyncio.to_thread(_run, step)
-                    if failure is not None:
-                        raise failure
-                else:
-                    answer = await step.arun()
-            except Exception as error:
-                step = flow.throw(error)
-            else:
-                step = flow.send(answer)
+                answer, error = await step.arun(), None
+            except Exception as failure:
+                error = failure
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
 

@@ -66,13 +66,9 @@ class Pool(NamedTuple):
         return self._replace(searches=[(search,)] * len(self.items))
 
     def with_each_id_once(self) -> Pool:
-        """The pool with the first item of each id, all items without an id, and their vectors as an array."""
-        pool = self
-        if len(set(self.ids)) < len(self.ids):
-            first: dict[Hashable, int] = {}
-            rows = [i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i]
-            pool = self.take(rows)
-        return pool._replace(vectors=stack_vectors(pool.vectors, pool.ids))
+        """The pool with the first item of each id, and all items without an id."""
+        first: dict[Hashable, int] = {}
+        return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
 
     def no_vectors(self) -> VectorSourceError:
         """The error for items none of which has a vector."""
@@ -213,8 +209,9 @@ class ItemSelection(NamedTuple):
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
     of ``selection.serves``. ``texts``: what was read of the candidates, None if nothing was. ``neighbours``: those of
-    the candidates, where they are joined. ``explain`` says in words why each item is selected; it is called only if
-    somebody asks.
+    the candidates, where they are joined. With the setting ``shadow``, ``returned`` holds what the call returns, and
+    ``shadow`` the line of the log. ``explain`` says in words why each item is selected; it is called only if somebody
+    asks.
     """
 
     items: list[Any]
@@ -228,6 +225,8 @@ class ItemSelection(NamedTuple):
     queries: Sequence[str] = ()
     texts: Texts | None = None
     neighbours: Neighbours | None = None
+    returned: list[Any] | None = None
+    shadow: Mapping[str, Any] | None = None
     explain: Callable[[], list[str]] = list
 
     @classmethod

@@ -43,6 +43,7 @@ from .pool import (
     ItemSelection,
     Pool,
     is_name_of_text,
+    stack_vectors,
     unite,
 )
 from .request import Request
@@ -191,8 +192,6 @@ def search_to_compare(
     owner: Settings,
     request: Request,
     store: Store,
-    fetch_k: int,
-    least: int,
     read: Callable[[Any], tuple[str, Mapping[str, Any]]],
     text: str,
     vector: NDArray[np.float64],
@@ -204,12 +203,14 @@ def search_to_compare(
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
     by_words = bm25 = weigh = None
     if store.extras is None:
-        pool = yield from search_together(queries, store.search, fetch_k, least)
+        pool = yield from search_together(queries, store.search, request.fetch_k, request.k)
         candidates = len(pool.items)
     else:
         words = store.extras.words
         assert words is not None
-        pool, joined, _ = yield from search_beside(owner, queries, store, store.extras, fetch_k, DEFAULT_EXTRA_K, least)
+        pool, joined, _ = yield from search_beside(
+            owner, queries, store, store.extras, request.fetch_k, DEFAULT_EXTRA_K, request.k
+        )
         candidates = len(pool.items)
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
@@ -221,7 +222,7 @@ def search_to_compare(
     columns = zip(names, map(read, items), Texts(bodies, facts).titles, facts, strict=True)
     rows = [(name, text, title, metadata, fact) for name, (text, metadata), title, fact in columns]
     return rows, {
-        "vectors": pool.vectors,
+        "vectors": stack_vectors(pool.vectors, pool.ids),
         "texts": list(map(pool.text, items)),
         "bodies": bodies,
         "candidates": candidates,
@@ -239,7 +240,7 @@ def search_near(
     pool = pool.with_each_id_once()
     sources = list(map(source_of, pool.items))
     read_texts = lambda: request.read_texts(pool) or Texts([])  # noqa: E731
-    return list(map(pool.body, pool.items)), pool.vectors, sources, read_texts
+    return list(map(pool.body, pool.items)), stack_vectors(pool.vectors, pool.ids), sources, read_texts
 
 
 def _widen(selected: ItemSelection, widest: int | None) -> int | None:

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from shared_core import VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.events import describe
+from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
     WordSearch,
@@ -37,6 +37,7 @@ from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.selection.route import DEFAULT_K
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
@@ -232,8 +233,19 @@ class SearchSettings(SelectionSettings, Fetching):
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
-        embedding = embed_queries(self, request, question, callbacks)
-        return search_and_select(request, self, embedding, self._store(request, store_kwargs, callbacks))
+        def select() -> Flow[ItemSelection]:
+            embedding = embed_queries(self, request, question, callbacks)
+            return search_and_select(request, self, embedding, self._store(request, store_kwargs, callbacks))
+
+        if not request.settings.shadow:
+            return (yield from select())
+        store, arguments = self.vectorstore, {**(self.vectorstore_kwargs or {}), **store_kwargs}
+        arguments["k"] = request.k or DEFAULT_K
+        before: list[Document] = yield Step(
+            partial(store.similarity_search, question, **arguments),
+            partial(store.asimilarity_search, question, **arguments),
+        )
+        return (yield from in_shadow(request, question, before, read_ids(store, before), select))
 
     def _store(self, request: Request, store_kwargs: dict[str, Any], callbacks: Callbacks = None) -> Store:
         store, model = self.vectorstore, need_embeddings(self.vectorstore, model_of(self))

@@ -17,6 +17,7 @@ from langchain_core.tools import InjectedToolArg, StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
 from langchain_core.tracers.context import register_configure_hook
 
+from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import name_items, name_of_text
 from shared_core.retrieval.result import JOINED
@@ -32,13 +33,13 @@ def create_setselect_tool(
     *,
     document_prompt: BasePromptTemplate[str] | None = None,
     document_separator: str = "\n\n",
+    recent_calls: int | None = 1,
 ) -> StructuredTool:
     """A tool with which an agent searches, and which returns no text that its model reads already.
 
     It takes the place of LangChain's ``create_retriever_tool``. A handler of all runs in this process notes in each
     message that calls the tool which results the chat model got, after all middleware. What was cut, cleared or
-    summarised comes again. Of what another model got, the last result of the turn counts as read. Outside of a
-    ``ToolNode`` the tool remembers nothing. See the page on agents.
+    summarised comes again. Outside of a ``ToolNode`` the tool remembers nothing. See the page on agents.
 
     Parameters
     ----------
@@ -51,6 +52,9 @@ def create_setselect_tool(
         lets it cite.
     document_separator : str
         The text between two documents.
+    recent_calls : int, optional
+        Where it is not known what the model got, because it is no chat model of LangChain: so many of the last results
+        since the message of the human count as read. None: all results in the state count as read in any case.
 
     Returns
     -------
@@ -68,6 +72,7 @@ def create_setselect_tool(
     'one'
     """
     check_instance(retriever, SetSelectRetriever, "retriever")
+    recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
     _READER.tools.add(name)
     prompt = document_prompt or PromptTemplate.from_template("{page_content}")
     calls_of = remember_steps()
@@ -80,7 +85,7 @@ def create_setselect_tool(
         # A call outside of a graph.
         if runtime is None:
             return None, before, ParallelCalls()
-        for message in _find_read(_read_messages(runtime.state), runtime.tool_call_id):
+        for message in _find_read(_read_messages(runtime.state), runtime.tool_call_id, recent):
             if message.name == name:
                 # A middleware may have cut the result.
                 whole = [one for one in _read_documents(message.artifact) if one.page_content in str(message.text)]
@@ -164,9 +169,11 @@ _GOT, _READER = "setselect_got", _Reader()
 register_configure_hook(ContextVar("setselect_reader", default=_READER), inheritable=True)
 
 
-def _find_read(messages: Sequence[BaseMessage], call_id: str) -> list[ToolMessage]:
-    """The results that the model could read as it made this call; if that is not known, the last one of the turn."""
+def _find_read(messages: Sequence[BaseMessage], call_id: str, recent: int | None) -> list[ToolMessage]:
+    """The results that the model could read as it made this call; if that is not known, the ``recent`` last ones."""
     results = [message for message in messages if isinstance(message, ToolMessage)]
+    if recent is None:
+        return results
     for message in reversed(messages):
         if isinstance(message, AIMessage) and any(call["id"] == call_id for call in message.tool_calls):
             got = message.response_metadata.get(_GOT)
@@ -174,7 +181,8 @@ def _find_read(messages: Sequence[BaseMessage], call_id: str) -> list[ToolMessag
                 return [result for result in results if name_of_text(str(result.content)) in got]
             break
     asked = max((row for row, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
-    return [message for message in messages[asked + 1 :] if isinstance(message, ToolMessage)][-1:]
+    since = [message for message in messages[asked + 1 :] if isinstance(message, ToolMessage)]
+    return since[max(len(since) - recent, 0) :]
 
 
 def _read_messages(state: Any) -> list[BaseMessage]:

@@ -15,9 +15,10 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field, InstanceOf
 from typing_extensions import override
 
-from shared_core import InvalidParameterError
+from shared_core import InvalidInputError, InvalidParameterError
 from shared_core.retrieval.extra import ItemKind, WordSearch, as_predicate, check_integer
 from shared_core.retrieval.inputs import check_instance, check_items, check_question, find_registered, refuse_unknown
+from shared_core.texts.words import check_strings
 
 from ._settings import OF_DICT
 from .stores import LISTINGS
@@ -41,8 +42,8 @@ class WordRetriever(BaseRetriever):
     which :class:`SetSelectRetriever` selects, without stemming. Documents without a word of the question are not
     returned, so there may be fewer than ``k``.
 
-    Make one with :meth:`from_documents` or :meth:`from_store`. The index is made at the first search. You get copies of
-    the documents, with their ids and metadata.
+    Make one with :meth:`from_documents`, :meth:`from_texts` or :meth:`from_store`. The index is made at the first
+    search. You get copies of the documents, with their ids and metadata.
 
     Parameters
     ----------
@@ -57,8 +58,7 @@ class WordRetriever(BaseRetriever):
     Examples
     --------
     >>> from langchain_setselect import WordRetriever
-    >>> documents = [Document("Set max_retries to 3.", id="a"), Document("Error E1234: no disk.", id="b")]
-    >>> retriever = WordRetriever.from_documents(documents)
+    >>> retriever = WordRetriever.from_texts(["Set max_retries to 3.", "Error E1234: no disk."], ids=["a", "b"])
     >>> [document.id for document in retriever.invoke("What does e1234 mean?")]
     ['b']
     >>> [document.id for document in retriever.invoke("How many retries?", k=1)]
@@ -79,7 +79,7 @@ class WordRetriever(BaseRetriever):
             refuse_unknown(type(self).__name__, settings, type(self).model_fields)
             if "words" not in settings:
                 raise InvalidParameterError(
-                    "make a WordRetriever with WordRetriever.from_documents(documents) or from_store(store)"
+                    "make a WordRetriever with WordRetriever.from_documents(documents), from_texts or from_store"
                 )
             as_predicate(settings.get("filter"))
             super().__init__(**{**settings, "k": check_integer(settings.get("k", 25), "k", 1)})
@@ -90,8 +90,28 @@ class WordRetriever(BaseRetriever):
 
         ``settings`` are ``k``, ``filter``, ``tags`` and ``metadata``.
         """
-        items = check_items(documents, Document, "Wrap a text as Document(text)")
+        items = check_items(documents, Document, "Pass LangChain documents, or use WordRetriever.from_texts")
         return cls(words=WordSearch(DOCUMENTS, items), **settings)
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        metadatas: Iterable[dict[str, Any]] | None = None,
+        ids: Iterable[str | None] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """A retriever over these texts; see :meth:`from_documents`. All columns must have the same length."""
+        texts = texts if isinstance(texts, str) else list(texts)
+        check_strings(texts, "texts")
+        n, columns = len(texts), []
+        for name, column in {"metadatas": metadatas, "ids": ids}.items():
+            columns.append([None] * n if column is None else list(column))
+            if len(columns[-1]) != n:
+                raise InvalidInputError(f"{name} has length {len(columns[-1])}, texts {n}: give one for each text")
+        rows = zip(texts, *columns, strict=True)
+        documents = [Document(text, metadata=metadata or {}, id=name) for text, metadata, name in rows]
+        return cls.from_documents(documents, **settings)
 
     @classmethod
     def from_store(cls, store: VectorStore, **settings: Any) -> Self:

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
     KnownItems,
@@ -34,6 +35,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching, Joining, Positive
+from shared_core.selection.route import DEFAULT_K
 
 from ._settings import (
     QueryChecks,
@@ -218,8 +220,17 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        embedding = embed_queries(settings, request, bundle)
-        return search_and_select(request, settings, embedding, self._store(settings, bundle))
+        def select() -> Flow[ItemSelection]:
+            embedding = embed_queries(settings, request, bundle)
+            return search_and_select(request, settings, embedding, self._store(settings, bundle))
+
+        if not request.settings.shadow:
+            return (yield from select())
+        retriever = self._retriever(request.k or DEFAULT_K)
+        before: list[NodeWithScore] = yield Step(
+            partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle)
+        )
+        return (yield from in_shadow(request, bundle.query_str, before, read_ids(before), select))
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store

@@ -11,6 +11,7 @@ from llama_index.core.workflow import Context
 from typing_extensions import override
 
 from shared_core import InvalidInputError
+from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.flow import run_flow_async
 from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.pool import name_items, name_of_text
@@ -35,6 +36,7 @@ def create_setselect_tool(
     *,
     node_template: str = "{text}",
     node_separator: str = "\n\n",
+    recent_calls: int | None = 1,
 ) -> FunctionTool:
     """A tool with which an agent searches, and which returns no text that its model reads already.
 
@@ -52,6 +54,9 @@ def create_setselect_tool(
         How the model sees a node: ``"[{id}] {text}"`` lets it cite.
     node_separator : str
         The text between two nodes.
+    recent_calls : int, optional
+        In a workflow of your own, without the memory of an agent: so many of the last results count as read. None: all
+        results in the context count as read in any case.
 
     Returns
     -------
@@ -69,6 +74,7 @@ def create_setselect_tool(
     """
     check_instance(retriever, SetSelectIndexRetriever, "retriever")
     node_template.format(id="", text="")  # raises for other names
+    recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
 
     async def search(ctx: Context, query: Annotated[str, "query to look up in retriever"]) -> list[NodeWithScore]:
         if not isinstance(query, str) or not query.strip():
@@ -80,7 +86,9 @@ def create_setselect_tool(
                 run.names, run.message = {}, message
             every: dict[str, list[tuple[str, list[str]]]] = await ctx.store.get(SHOWN, default={})
             results = every.get(name, [])
-            known = results[-1:] if read is None else [(text, names) for text, names in results if text in read]
+            known = results if recent is None else results[max(len(results) - recent, 0) :]
+            if recent is not None and read is not None:
+                known = [(text, names) for text, names in results if text in read]
             at_once = run.names.get(name, [])
             reading = _Unseen(retriever, [*at_once, *(one for _, names in known for one in names)])
             nodes = await reading.aretrieve(query)

@@ -1,21 +1,24 @@
-"""What a call says: the log, warnings and the event."""
+"""What a call says: the log, warnings, the event, and the line of the setting ``shadow``."""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import EmbeddingFallbackWarning, warn
+from .flow import Flow
 from .pool import ItemSelection
 from .request import Request
 
 if TYPE_CHECKING:
     from .settings import Settings
 
-LOGGER = logging.getLogger("setselect")
+LOGGER, SHADOW_LOGGER = logging.getLogger("setselect"), logging.getLogger("setselect.shadow")
 LOGGER.addHandler(logging.NullHandler())
 # The keys for which ``warn_of_fallback`` has warned.
 FALLBACKS: set[Hashable] = set()
@@ -51,6 +54,7 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         "milliseconds": selected.milliseconds,
         "joined": [[selected.ids[at] for at in run] for run in selected.runs if len(run) > 1],
         **(_describe_searches(selected) if selected.extras else {}),
+        **({} if selected.shadow is None else {"shadow": selected.shadow}),
     }
 
 
@@ -102,3 +106,28 @@ def is_first(owner: object, flag: str) -> bool:
     first = flag not in owner.__dict__
     owner.__dict__[flag] = True
     return first
+
+
+def in_shadow(
+    request: Request,
+    question: str,
+    returned: Sequence[Any],
+    ids: Sequence[Hashable],
+    selecting: Callable[[], Flow[ItemSelection]],
+) -> Flow[ItemSelection]:
+    """What is selected; with ``shadow`` the call returns what was there before, and a log says what is selected."""
+    if not request.settings.shadow:
+        return (yield from selecting())
+    line: dict[str, Any] = {"query": question, "returned": ids, "error": None}
+    try:
+        selected = yield from selecting()
+        line |= {"selected": selected.ids, "k": request.k, "fetch_k": selected.pool.fetch_k}
+        line |= {"selector": repr(request.selector), "milliseconds": round(selected.milliseconds, 3)}
+    # Whatever the selection raises, a running system must get what it got before.
+    except Exception as error:
+        LOGGER.exception("the selection in shadow failed; the call returns what was there before")
+        selected, line["error"] = ItemSelection.nothing(), f"{type(error).__name__}: {error}"
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
+    SHADOW_LOGGER.info("%s", json.dumps({"time": now, **line}, default=str))
+    return selected._replace(returned=[*returned], shadow=line)

@@ -209,8 +209,9 @@ class ItemSelection(NamedTuple):
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
     of ``selection.serves``. ``texts``: what was read of the candidates, None if nothing was. ``neighbours``: those of
-    the candidates, where they are joined. ``explain`` says in words why each item is selected; it is called only if
-    somebody asks.
+    the candidates, where they are joined. With the setting ``shadow``, ``returned`` holds what the call returns, and
+    ``shadow`` the line of the log. ``explain`` says in words why each item is selected; it is called only if somebody
+    asks.
     """
 
     items: list[Any]
@@ -224,6 +225,8 @@ class ItemSelection(NamedTuple):
     queries: Sequence[str] = ()
     texts: Texts | None = None
     neighbours: Neighbours | None = None
+    returned: list[Any] | None = None
+    shadow: Mapping[str, Any] | None = None
     explain: Callable[[], list[str]] = list
 
     @classmethod

@@ -44,8 +44,10 @@ def arrange(
     """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
 
     ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours, whose relevance is
-    the highest of theirs.
+    the highest of theirs. With ``shadow``, the items that were there before.
     """
+    if selected.returned is not None:
+        return selected.returned
     joins = make_joined is not None and selected.neighbours is not None
     runs = selected.runs if joins else [[at] for at in range(len(selected.items))]
     items, of_each = [], selected.selection.relevance.tolist()

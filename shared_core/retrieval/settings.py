@@ -180,6 +180,11 @@ class Settings(BaseModel):
     name of the document that leads to this one) and ``selection_serves`` (the query that it serves best). A key that is
     there keeps its value; where it is ``relevance_score``, the relevance that counted is ``selection_relevance``."""
 
+    shadow: bool = False
+    """Return what was there before the selection: the ``k`` results of the store's own search, or what a postprocessor
+    or compressor got. The event, and a line of JSON in the log ``setselect.shadow``, say what would have been selected.
+    An error of the selection goes to the log ``setselect``. The store is searched twice."""
+
     model_config = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
     # The name of the setting that says how many are selected.

@@ -54,7 +54,7 @@ _STEPS = 1_000
 _REMEDIES = MappingProxyType(
     {
         "shown": "always_include names the tools that every request gets",
-        **dict.fromkeys(("order", "scores"), "tools come back unchanged, in their order"),
+        **dict.fromkeys(("order", "scores", "shadow"), "tools come back unchanged, in their order"),
         **dict.fromkeys(
             ("fetch_k", "follow", "keyword_search", "extra_retrievers", "extra_k"), "all tools are candidates"
         ),

@@ -28,7 +28,7 @@ from langgraph.prebuilt import ToolNode, tools_condition
 from pydantic import Field
 
 from langchain_setselect import SetSelectRetriever, SetSelectTools, create_setselect_tool, select_tools
-from setselect import SetSelectWarning
+from setselect import InvalidParameterError, SetSelectWarning
 from shared_core.retrieval.pool import name_of_text
 from tests.langchain_setselect.agents import ScriptedModel, asked, documents, results, texts
 from tests.langchain_setselect.conftest import TEXTS, WordEmbeddings, in_memory
@@ -121,7 +121,8 @@ def test_a_result_that_is_cut_comes_again() -> None:
     assert whole[0][0] not in found[1] + found[2]
 
 
-def test_where_it_is_not_known_what_the_model_reads_the_last_result_counts() -> None:
+@pytest.mark.parametrize(("recent", "distinct"), [(0, 2), (1, 4), (2, 6), (None, 8)])
+def test_where_it_is_not_known_what_the_model_reads(recent: int | None, distinct: int) -> None:
     def answer(state: dict[str, Any]) -> dict[str, Any]:
         """A model that is not LangChain's."""
         number = len(results(state))
@@ -130,12 +131,14 @@ def test_where_it_is_not_known_what_the_model_reads_the_last_result_counts() -> 
 
     graph = StateGraph(MessagesState)
     graph.add_node("model", answer)
-    graph.add_node("tools", ToolNode([search_tool()]))
+    graph.add_node("tools", ToolNode([search_tool(recent_calls=recent)]))
     graph.add_edge(START, "model")
     graph.add_edge("tools", "model")
     graph.add_conditional_edges("model", tools_condition)
     found = texts(graph.compile().invoke(asked()))
-    assert (len(found), len({*found})) == (8, 4)
+    assert (len(found), len({*found})) == (8, distinct)
+    with pytest.raises(InvalidParameterError, match="recent_calls"):
+        search_tool(recent_calls=-1)
 
 
 # What is stored

@@ -13,7 +13,6 @@ from langchain_setselect import WordRetriever
 from setselect import InvalidInputError, InvalidParameterError
 
 TEXTS = ["red lamp", "blue lamp", "red fuse", "Error KB5034441"]
-DOCUMENTS = [Document(text, metadata={"n": i, "even": i % 2 == 0}) for i, text in enumerate(TEXTS)]
 
 
 def ids(documents: list[Document]) -> list[str | None]:
@@ -29,24 +28,32 @@ class TestStandard(RetrieversIntegrationTests):
 
     @property
     def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"words": WordRetriever.from_documents([Document("lamp", id=str(i)) for i in range(30)]).words}
+        return {"words": WordRetriever.from_texts(["lamp"] * 30, ids=[str(i) for i in range(30)]).words}
 
 
-def test_documents_without_ids_are_all_kept() -> None:
-    assert ids(WordRetriever.from_documents([Document("lamp")] * 3).invoke("lamp")) == [None] * 3
+def test_from_texts_takes_the_arguments_of_bm25_retriever() -> None:
+    arguments = {"metadatas": [{"n": i} for i in range(4)], "ids": [f"id{i}" for i in range(4)], "k": 1}
+    [document] = WordRetriever.from_texts(TEXTS, **arguments).invoke("fuse")
+    assert document == Document("red fuse", id="id2", metadata={"n": 2})
+    assert ids(WordRetriever.from_texts(iter(TEXTS)).invoke("fuse")) == [None]
+    assert len(WordRetriever.from_texts(["lamp"] * 3).invoke("lamp")) == 3, "texts without ids are all kept"
 
 
 @pytest.mark.parametrize(
-    ("documents", "settings", "words"),
+    ("arguments", "words"),
     [
-        (["lamp"], {}, r"'lamp'.*Document\(text\)"),
-        (DOCUMENTS, {"preprocess_func": str.split}, "preprocess_func"),
-        (DOCUMENTS, {"filter": "n"}, "filter must be"),
+        ({"texts": "lamp"}, "'lamp'"),
+        ({"texts": ["lamp", None]}, "row 1 "),
+        ({"texts": ["lamp", float("nan")]}, "row 1 "),
+        ({"texts": ["lamp"], "ids": ["a", "b"]}, "ids has length 2, texts 1"),
+        ({"texts": ["lamp"], "metadatas": []}, "metadatas has length 0, texts 1"),
+        ({"texts": ["lamp"], "preprocess_func": str.split}, "preprocess_func"),
+        ({"texts": ["lamp"], "filter": "n"}, "filter must be"),
     ],
 )
-def test_mistakes_of_from_documents(documents: Any, settings: dict[str, Any], words: str) -> None:
+def test_mistakes_of_from_texts(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises((InvalidInputError, InvalidParameterError), match=words):
-        WordRetriever.from_documents(documents, **settings)
+        WordRetriever.from_texts(**arguments)
 
 
 def test_the_class_itself_names_its_constructors() -> None:
@@ -56,7 +63,7 @@ def test_the_class_itself_names_its_constructors() -> None:
 
 
 async def test_call_time_arguments() -> None:
-    retriever = WordRetriever.from_documents(DOCUMENTS, k=1, filter={"n": 0})
+    retriever = WordRetriever.from_texts(TEXTS, [{"n": i, "even": i % 2 == 0} for i in range(4)], k=1, filter={"n": 0})
     assert [d.metadata["n"] for d in retriever.invoke("red lamp")] == [0]
     assert [d.metadata["n"] for d in retriever.invoke("red lamp", filter=None, k=9)] == [0, 1, 2]
     assert [d.metadata["n"] for d in await retriever.ainvoke("red", k=2, filter=lambda d: d.metadata["even"])] == [0, 2]

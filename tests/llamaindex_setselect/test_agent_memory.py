@@ -15,6 +15,7 @@ from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.workflow import Context
 
 from llamaindex_setselect import SetSelectIndexRetriever, create_setselect_tool
+from setselect import InvalidParameterError
 from shared_core.retrieval.pool import name_of_text
 from tests.llamaindex_setselect.nodes_and_indexes import QUERY, TEXTS, CountingEmbedding, make_index
 
@@ -68,7 +69,10 @@ async def test_only_what_the_model_reads_is_withheld(kind: str, turns: list[str 
     assert any(before - after for before, after in pairwise(read)) == forgets
 
 
-async def test_in_a_workflow_of_ones_own_the_last_result_counts() -> None:
-    tool, context = search_tool(), Context(FunctionAgent(llm=reading([], [])))
+@pytest.mark.parametrize(("recent", "distinct"), [(0, 2), (1, 4), (2, 6), (None, 8)])
+async def test_in_a_workflow_of_ones_own_the_last_results_count(recent: int | None, distinct: int) -> None:
+    tool, context = search_tool(recent_calls=recent), Context(FunctionAgent(llm=reading([], [])))
     answers = [await tool.acall(ctx=context, query=QUERY) for _ in range(4)]
-    assert len({node.text for answer in answers for node in answer.raw_output}) == 4
+    assert len({node.text for answer in answers for node in answer.raw_output}) == distinct
+    with pytest.raises(InvalidParameterError, match="recent_calls"):
+        search_tool(recent_calls=-1)

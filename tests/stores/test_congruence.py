@@ -103,6 +103,8 @@ class TestLangChain:
                 assert [case.row_of(document).id for document in picked] == brute_force(query, rows)
                 assert all(document in own for document in picked)
             assert (embeddings.documents, embeddings.queries) == (0, len(ASKED))
+            shadow = SetSelectRetriever(vectorstore=store, search_kwargs=settings, shadow=True)
+            assert shadow.invoke(QUERY) == store.similarity_search(QUERY, k=K, **search_kwargs)
 
     async def test_the_async_way_picks_the_same(
         self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, tmp_path: Path
@@ -256,6 +258,8 @@ class TestLlamaIndex:
                 as_stored = {node.node_id: (node.text, node.metadata) for node in own}
                 assert all((n.text, _without(n.metadata, ADDED)) == as_stored[n.node_id] for n in retrieved)
             assert (model.documents, model.queries) == (0, 2 * len(ASKED))
+            shadow = SetSelectIndexRetriever(index, **settings, shadow=True)
+            assert shadow.retrieve(QUERY) == index.as_retriever(similarity_top_k=K, filters=filters).retrieve(QUERY)
 
     def test_nodes_of_another_retriever_are_looked_up_by_id(self, index: VectorStoreIndex) -> None:
         hits = [NodeWithScore(node=node.model_copy(update={"embedding": None})) for node in nodes()[:FETCH_K]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -129,8 +130,13 @@ def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[An
         raise InvalidInputError(f"query has shape {given.shape}, vectors have shape {shape}; {hint}")
     if not len(given):
         raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
-    rows = given if given.ndim == 2 else given[None]
-    units: FloatArray = unit_rows(rows, np.dtype(np.float64), True, "query").astype(dtype, copy=False)
+    rows = given.astype(np.float64, copy=False)
+    low, high = _SAFE_SQUARES[rows.dtype]
+    # Almost every query is one vector, for which this takes half as long as unit_rows. np.vdot warns of no overflow.
+    if given.ndim == 1 and low < (square := float(np.vdot(rows, rows))) < high:
+        _refuse_packed(given, "query")
+        return read_only((rows / math.sqrt(square)).astype(dtype, copy=False)[None])
+    units: FloatArray = unit_rows(np.atleast_2d(rows), rows.dtype, True, "query").astype(dtype, copy=False)
     return read_only(units[:1] if len(units) > 1 and (count_repeats(units) == len(units)).all() else units)
 
 

@@ -13,9 +13,10 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_items, check_question, refuse_unknown
-from shared_core.retrieval.pool import Pool, drop_ambiguous, read_scores
+from shared_core.retrieval.pool import ItemSelection, Pool, drop_ambiguous, read_scores
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import arrange
 from shared_core.retrieval.search import select_among
@@ -99,11 +100,10 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         if not documents:
             return []
         store = self.vectorstore
-        ids_of = partial(read_ids, store)
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
 
         def read() -> Flow[Pool]:
-            known: Any = drop_ambiguous(ids_of(documents), [document.page_content for document in documents])
+            known: Any = drop_ambiguous(read_ids(store, documents), [document.page_content for document in documents])
             known = yield from find_ids(store, documents, known)
             where = self.vectorstore_kwargs or {}
             vectors = yield from fetch_or_embed(store, model_of(self), documents, known, SetSelectCompressor, where)
@@ -112,8 +112,11 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
                 scores = read_scores(document.metadata.get(reranked) for document in documents)
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
-        embedding = embed_queries(self, request, query, callbacks)
-        selected = yield from select_among(request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY)
+        def select() -> Flow[ItemSelection]:
+            embedding = embed_queries(self, request, query, callbacks)
+            return select_among(request, self, len(documents), embedding, read(), reranked, REMEDY)
+
+        selected = yield from in_shadow(request, query, documents, read_ids(store, documents), select)
         yield from tell(callbacks, partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)
 

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from shared_core import VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.events import describe
+from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
     WordSearch,
@@ -31,12 +31,13 @@ from shared_core.retrieval.extra import (
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_items, check_question, embed_question
+from shared_core.retrieval.inputs import EmbeddedQuery, check_items, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.selection.route import DEFAULT_K
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
@@ -68,15 +69,10 @@ def embed_queries(owner: Any, request: Request, question: str, callbacks: Callba
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
-
     if not question.strip():
         warn("the question is empty, so the set says nothing of what is relevant: pass a text")
-
-    # The selection in shadow reads the model where an error is caught.
-    def embed(texts: list[str]) -> Flow[list[Vector]]:
-        return embed_questions(need_embeddings(owner.vectorstore, model_of(owner)), texts)
-
-    return embed_question(request.settings, question, embed, {"callbacks": callbacks})
+    model = need_embeddings(owner.vectorstore, model_of(owner))
+    return embed_question(request.settings, question, partial(embed_questions, model), {"callbacks": callbacks})
 
 
 def search_store(
@@ -238,25 +234,25 @@ class SearchSettings(SelectionSettings, Fetching):
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
-        embedding = embed_queries(self, request, question, callbacks)
-        store = self._store(request, question, store_kwargs, callbacks)
-        return search_and_select(request, self, question, embedding, store)
+        def select() -> Flow[ItemSelection]:
+            embedding = embed_queries(self, request, question, callbacks)
+            return search_and_select(request, self, embedding, self._store(request, store_kwargs, callbacks))
 
-    def _store(
-        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
-    ) -> Store:
+        if not request.settings.shadow:
+            return (yield from select())
+        store, arguments = self.vectorstore, {**(self.vectorstore_kwargs or {}), **store_kwargs}
+        arguments["k"] = request.k or DEFAULT_K
+        before: list[Document] = yield Step(
+            partial(store.similarity_search, question, **arguments),
+            partial(store.asimilarity_search, question, **arguments),
+        )
+        return (yield from in_shadow(request, question, before, read_ids(store, before), select))
+
+    def _store(self, request: Request, store_kwargs: dict[str, Any], callbacks: Callbacks = None) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
         model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
         if store_kwargs:
             check_arguments(store, store_kwargs)
-
-        def before(k: int) -> Flow[list[Document]]:
-            arguments = {**store_kwargs, "k": k}
-            documents: list[Document] = yield Step(
-                partial(store.similarity_search, question, **arguments),
-                partial(store.asimilarity_search, question, **arguments),
-            )
-            return documents
 
         def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
             assert reader is not None
@@ -282,7 +278,6 @@ class SearchSettings(SelectionSettings, Fetching):
             )
         return Store(
             partial(search_store, store, reader, model, store_kwargs),
-            before,
             partial(read_ids, store),
             lambda texts: embed_texts(model(), texts),
             partial(fetch_documents, store, model, bool(store_kwargs)),

@@ -126,15 +126,10 @@ def as_model(embeddings: Any) -> EmbeddingModel:
 
 def select_and_tell(selector: ToolSelector, tools: Sequence[Any], turn: Turn) -> Flow[list[Any]]:
     """The tools for what the messages ask; handlers of the run, if there is one, get the event."""
-    # A flow may go on in another thread.
     callbacks = ensure_config().get("callbacks")
-
-    def select() -> Flow[list[Any]]:
-        selection = yield from selector.select(tools, turn, {"callbacks": callbacks})
-        yield from tell(callbacks, selection.make_event)
-        return selection.tools
-
-    return select()
+    selection = yield from selector.select(tools, turn, {"callbacks": callbacks})
+    yield from tell(callbacks, selection.make_event)
+    return selection.tools
 
 
 def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:

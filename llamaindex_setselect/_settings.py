@@ -171,7 +171,7 @@ def body_of(scored: NodeWithScore) -> str:
 
 
 def finish(settings: SelectionSettings, request: Request, selected: ItemSelection) -> list[NodeWithScore]:
-    """The selected nodes in the ``order`` asked for, or those of ``shadow``; sends the event that holds the gains.
+    """The selected nodes in the ``order`` asked for; sends the event that holds the gains.
 
     It is called after the flow, because a flow may run in another thread, where handlers do not know the current span.
     """

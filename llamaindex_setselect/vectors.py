@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,14 +9,12 @@ from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import ValidationError
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.instrumentation.events.embedding import EmbeddingEndEvent
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from shared_core import InvalidInputError, InvalidParameterError, VectorSourceError
+from shared_core import InvalidParameterError, VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.flow import Flow, Step, gather
@@ -72,26 +69,11 @@ def register_vector_source(
 
 def embed_as_queries(model: BaseEmbedding, texts: list[str]) -> Flow[NDArray[np.float64]]:
     """The embeddings of texts as queries, checked, shape (n, d)."""
-    step = Step(
+    answer = yield Step(
         lambda: list(map(model.get_query_embedding, texts)),
         lambda: gather(map(model.aget_query_embedding, texts)),
     )
-    return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_query_embedding", np.float64))
-
-
-def _read_embeddings(step: Step, texts: list[str], source: str, dtype: DTypeLike | None = None) -> Flow[NDArray[Any]]:
-    """What an embedding model gives in ``step``, checked, shape (n, d)."""
-    try:
-        answer = yield step
-    except ValidationError as error:
-        # LlamaIndex checks embeddings when it sends an event about them, and its message does not name the model.
-        if error.title != EmbeddingEndEvent.__name__:
-            raise
-        fault = error.errors()[0]
-        raise InvalidInputError(
-            f"{source} must give a list of numbers for each text: {fault['msg']}, got {reprlib.repr(fault['input'])}"
-        ) from error
-    return as_embeddings(answer, texts, source, dtype)
+    return as_embeddings(answer, texts, f"{type(model).__name__}.get_query_embedding", np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +132,10 @@ class NodeVectors:
     def embed(self, texts: list[str], purpose: str) -> Flow[Any]:
         """The vectors of texts, shape (n, d); ``purpose`` says what they are in the error of :meth:`need_model`."""
         model = self.need_model(purpose)
-        step = Step(partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts))
-        return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_text_embedding_batch"))
+        answer = yield Step(
+            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
+        )
+        return as_embeddings(answer, texts, f"{type(model).__name__}.get_text_embedding_batch")
 
     def fetch(
         self, nodes: Sequence[NodeWithScore], *, embed_unknown: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -35,13 +34,7 @@ def _azure_module(store: Any) -> Any:
     return sys.modules[next(name for name in modules if name.endswith(".vectorstores.azuresearch"))]
 
 
-def _azure_request(
-    store: Any, *, filters: str | None = None, search_type: str = "similarity", **more: Any
-) -> dict[str, Any]:
-    if search_type != "similarity":
-        raise InvalidParameterError(
-            f"setselect searches by vector, which AzureSearch calls 'similarity'; got search_type={search_type!r}"
-        )
+def _azure_request(store: Any, *, filters: str | None = None, **more: Any) -> dict[str, Any]:
     return {"field": _azure_module(store).FIELDS_CONTENT_VECTOR, "filter": filters, **more}
 
 
@@ -65,7 +58,6 @@ AZURE_SEARCH = read_with_client(
     aclient=attrgetter("async_client"),
     lookup=_azure_lookup,
     id_of=_azure_id_of,
-    added_keys=lambda store: [_azure_module(store).FIELDS_ID],
     filters=("filters",),
 )
 
@@ -210,7 +202,6 @@ MILVUS = read_with_client(
     aclient=lambda store: None if store.col is None else store.aclient,
     lookup=_milvus_lookup,
     id_of=_milvus_id_of,
-    added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
     scope=["partition_names"],
     filters=("expr",),
 )
@@ -289,7 +280,6 @@ QDRANT = read_with_client(
         **where,
     },
     id_of=_qdrant_id_of,
-    added_keys=lambda store: ["_id", "_collection_name"],
     scope=["shard_key_selector"],
     passing=_qdrant_passing,
     narrow=lambda store, own, where: {"filter": qdrant.narrow_filter(own, where, f"{store.metadata_payload_key}.")},
@@ -346,43 +336,28 @@ OPENSEARCH = VectorReader(
 )
 
 
-def _weaviate_search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one call; ``query.hybrid`` gets ``more``."""
-    with store._tenant_context(tenant) as collection:
-        objects, vectors = weaviate.search_with_vectors(collection, query, fetch_k, **_weaviate_request(store, more))
-    return _weaviate_documents(store, objects, more), vectors
+def _weaviate_request(store: Any, *, return_uuids: bool = False, **more: Any) -> dict[str, Any]:
+    if "return_properties" in more:
+        more["return_properties"] = [*more["return_properties"], store._text_key]
+    return more
 
 
-async def _weaviate_asearch(
-    store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any
-) -> Hits:
-    """Await what ``_weaviate_search`` returns, from the store's async client if it has one."""
-    if store._client_async is None:
-        return await asyncio.to_thread(_weaviate_search, store, query, fetch_k, tenant=tenant, **more)
-    async with store._atenant_context(tenant) as collection:
-        objects, vectors = await weaviate.asearch_with_vectors(
-            collection, query, fetch_k, **_weaviate_request(store, more)
-        )
-    return _weaviate_documents(store, objects, more), vectors
-
-
-def _weaviate_request(store: Any, more: dict[str, Any]) -> dict[str, Any]:
-    arguments = {name: value for name, value in more.items() if name not in ("return_uuids", "include_vector")}
-    arguments["return_metadata"] = [*arguments.get("return_metadata", ()), "score"]
-    if "return_properties" in arguments:
-        arguments["return_properties"] = [*arguments["return_properties"], store._text_key]
-    return arguments
-
-
-def _weaviate_documents(store: Any, objects: list[Any], more: dict[str, Any]) -> list[Document]:
+def _weaviate_hits(store: Any, objects: Any, vectors: Any, more: dict[str, Any]) -> Hits:
     documents = []
     for each in objects:
         text = each.properties.pop(store._text_key)
         facts = {name: value for name, value in vars(each.metadata).items() if value is not None and name != "score"}
         uuid = {"uuid": str(each.uuid)} if more.get("return_uuids") else {}
         documents.append(Document(page_content=text, metadata={**each.properties, **facts, **uuid}))
-    return documents
+    return documents, vectors
 
 
 # The documents have no id (return_uuids writes one into the metadata), so vectors cannot be looked up.
-WEAVIATE = VectorReader(_weaviate_search, _weaviate_asearch, widest=weaviate.WIDEST, filters=("filters",))
+WEAVIATE = read_with_client(
+    weaviate,
+    attrgetter("_collection"),
+    _weaviate_request,
+    _weaviate_hits,
+    aclient=lambda store: store._client_async and store._client_async.collections.get(store._index_name),
+    filters=("filters",),
+)

@@ -43,8 +43,6 @@ class VectorReader(NamedTuple):
     id_of: IdOf = document_id
     # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
-    # The keys that the store itself adds to the metadata of its documents.
-    added_keys: Callable[[Any], Collection[str]] = lambda store: ()
     # The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
     scope: Collection[str] = ()
     # ``find_ids(store, texts)``: the ids under which the store keeps these texts; None if it cannot be asked.

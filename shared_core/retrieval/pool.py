@@ -66,24 +66,18 @@ class Pool(NamedTuple):
         return self._replace(searches=[(search,)] * len(self.items))
 
     def with_each_id_once(self) -> Pool:
-        """The pool with the first item of each id, all items without an id, and their vectors as an array."""
-        pool = self
-        if len(set(self.ids)) < len(self.ids):
-            first: dict[Hashable, int] = {}
-            rows = [i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i]
-            pool = self.take(rows)
-        return pool._replace(vectors=stack_vectors(pool.vectors, pool.ids))
+        """The pool with the first item of each id, and all items without an id."""
+        first: dict[Hashable, int] = {}
+        return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
 
-    def check_vectors(self) -> Pool:
-        """The pool; a VectorSourceError if there are items, and none of them has a vector."""
-        if self.without_vector and not self.items:
-            raise VectorSourceError(
-                f"none of the {len(self.without_vector)} documents has a stored vector, for example "
-                f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
-                "reader that knows where they are. A class that gets documents in place of searching also takes an "
-                "embedding model"
-            )
-        return self
+    def no_vectors(self) -> VectorSourceError:
+        """The error for items none of which has a vector."""
+        return VectorSourceError(
+            f"none of the {len(self.without_vector)} documents has a stored vector, for example "
+            f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
+            "reader that knows where they are. A class that gets documents in place of searching also takes an "
+            "embedding model"
+        )
 
 
 def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
@@ -214,10 +208,10 @@ class ItemSelection(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
-    of ``selection.serves``. ``texts``: what was read of the candidates,
-    None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their
-    ids, and ``error`` says why the selection failed, if it did. ``neighbours``: those of the candidates, where they are
-    joined. ``explain`` says in words why each item is selected; it is called only if somebody asks.
+    of ``selection.serves``. ``texts``: what was read of the candidates, None if nothing was. ``neighbours``: those of
+    the candidates, where they are joined. With the setting ``shadow``, ``returned`` holds what the call returns, and
+    ``shadow`` the line of the log. ``explain`` says in words why each item is selected; it is called only if somebody
+    asks.
     """
 
     items: list[Any]
@@ -232,8 +226,7 @@ class ItemSelection(NamedTuple):
     texts: Texts | None = None
     neighbours: Neighbours | None = None
     returned: list[Any] | None = None
-    returned_ids: Sequence[Hashable] = ()
-    error: str | None = None
+    shadow: Mapping[str, Any] | None = None
     explain: Callable[[], list[str]] = list
 
     @classmethod

@@ -44,11 +44,12 @@ def arrange(
     """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
 
     ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours, whose relevance is
-    the highest of theirs. With ``shadow``, the items that were returned before.
+    the highest of theirs. With ``shadow``, the items that were there before.
     """
     if selected.returned is not None:
         return selected.returned
-    runs = selected.runs if make_joined is not None else [[at] for at in range(len(selected.items))]
+    joins = make_joined is not None and selected.neighbours is not None
+    runs = selected.runs if joins else [[at] for at in range(len(selected.items))]
     items, of_each = [], selected.selection.relevance.tolist()
     for run in runs:
         items.append(selected.items[run[0]])

@@ -213,7 +213,7 @@ class ToolSelector:
             names = quoted([*tools])
             warn(f"always_include names {quoted(missing[0])}, which no tool is called; the tools are {names}")
         every = [*tools.values()]
-        selected, reason = ItemSelection.nothing(queries=asked), None
+        selected, reason, error = ItemSelection.nothing(queries=asked), None, None
         if not every or len(every) - len(tools.keys() & {*self.always}) <= self.request.all_of:
             reason = "there are no more than can be selected"
         elif not asked:
@@ -224,7 +224,7 @@ class ToolSelector:
             # An embedding model may raise anything, and an agent without its tools is worse than one with all of them.
             except Exception as failure:
                 error = f"{type(failure).__name__}: {failure}"
-                selected, reason = selected._replace(error=error), "the selection failed"
+                reason = "the selection failed"
                 LOGGER.warning("the selection of tools failed; the agent gets all tools", exc_info=True)
                 if is_first(self, "_warned_of_failure"):
                     warn(
@@ -244,7 +244,7 @@ class ToolSelector:
                 "k": self.request.k,
                 "vector_source": self.model.source,
                 **describe(self.request, selected),
-                "error": selected.error,
+                "error": error,
                 "tools": [tool.id for tool in map(self.kind.read, returned) if tool is not None],
                 "called": sorted(tools.keys() & {*turn.called}),
                 "all_because": reason,

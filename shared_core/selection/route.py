@@ -122,8 +122,7 @@ def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequ
 
     A copy that costs more than the whole budget, or whose given relevance is below the threshold, is the last choice.
     """
-    fits = np.ones(len(candidates), np.bool_)
-    order = np.arange(len(candidates))
+    fits, order = np.ones(len(bodies), np.bool_), np.arange(len(bodies))
     if candidates.relevance_given:
         order = np.argsort(-candidates.relevance, kind="stable")
         if limits.score_threshold is not None:

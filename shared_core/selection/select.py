@@ -19,8 +19,7 @@ from ..texts.words import as_questions
 from .effects import refuse_unknown_parameters, warn_of_no_effect
 from .route import DEFAULT_MIN_K, Limits, select_set
 
-# The arguments that need texts, and those that are arguments of Candidates.
-_OF_TEXTS = {"titles", "identifiers", "neighbours"}
+# The arguments that are those of Candidates.
 _COLUMNS = {"relevance", "quality", "references", "cover", "ids", "costs", "sources", "prefer", *CONSTRAINTS}
 
 
@@ -135,13 +134,12 @@ def select(
         given["min_k"] = min_k
     if relevance_scale != "minmax":
         given["relevance_scale"] = relevance_scale
-    called = [name for name in given if name in _OF_TEXTS]
     if given:
         check_ranges({"relevance_scale": relevance_scale, "min_gain": min_gain, "min_k": min_k})
         if (question is None) != (texts is None):
             missing = "texts" if texts is None else "question"
             raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
-        for name in called:
+        for name in [name for name in ("titles", "identifiers", "neighbours") if name in given]:
             if texts is None:
                 raise InvalidInputError(f"texts is missing: {name} says how the texts lead to each other")
             if references is not None:
@@ -157,9 +155,8 @@ def select(
             raise InvalidInputError(
                 f"question has {len(questions)} strings and query has {rows} rows: pass a string for each row"
             )
-        for name in ("texts", *called):
-            if (count := len(given[name])) != len(candidates):
-                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {count}")
+        if len(texts) != len(candidates):
+            raise InvalidInputError(f"texts must be {len(candidates)}, one for each candidate, got {len(texts)}")
         split = as_texts(texts, titles, identifiers, candidates.sources, neighbours)
     return select_set(
         candidates,

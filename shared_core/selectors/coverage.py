@@ -160,7 +160,7 @@ class Coverage:
         state = GreedyState(candidates, k, budget, shown)
         terms = self._terms(candidates)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
-        noise = np.full(len(candidates), terms.noise)
+        noise = np.full_like(terms.log_weight, terms.noise)
         gains = run_coverage(state, factors, terms.log_weight, noise, tuple(map(_fixed, terms[2:])))
         if gains is None:
             gains = _greedy(state, IncrementalLU(factors, state.shown, state.target), terms)

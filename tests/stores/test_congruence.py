@@ -14,7 +14,7 @@ from langchain_core.vectorstores import VectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
 from langchain_setselect.stores.reader import FILTER_NAMES
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import InvalidParameterError, SetSelectWarning
@@ -105,13 +105,6 @@ class TestLangChain:
             assert (embeddings.documents, embeddings.queries) == (0, len(ASKED))
             shadow = SetSelectRetriever(vectorstore=store, search_kwargs=settings, shadow=True)
             assert shadow.invoke(QUERY) == store.similarity_search(QUERY, k=K, **search_kwargs)
-
-    def test_an_example_is_the_metadata_without_the_stores_own_keys(
-        self, case: LangChainCase, store: VectorStore
-    ) -> None:
-        found = SetSelectExampleSelector(vectorstore=store, k=K, fetch_k=FETCH_K).select_examples({"asked": QUERY})
-        assert len(found) == K
-        assert found == [ROWS[int(example["number"])].metadata for example in found]
 
     async def test_the_async_way_picks_the_same(
         self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, tmp_path: Path

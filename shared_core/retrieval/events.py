@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..candidates import REFERENCE_KINDS
 from ..errors import EmbeddingFallbackWarning, warn
 from .flow import Flow
 from .pool import ItemSelection
@@ -34,9 +35,9 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         "candidates": len(ids),
         "queries": [*selected.queries],
         "ids": selected.ids,
-        "serves": selected.serving,
-        "referred_by": [None if row is None else ids[row] for row in selected.referring],
-        "reference_kinds": selected.reference_kinds,
+        "serves": selected.read_each(selection.serves, selected.queries),
+        "referred_by": selected.read_each(selection.referred_by, ids),
+        "reference_kinds": selected.read_each(selection.reference_kinds, REFERENCE_KINDS),
         "reasons": selected.explain(),
         "shares": None if selection.shares is None else selection.shares.tolist(),
         "gains": selection.gains.tolist(),

@@ -78,8 +78,9 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         """Where the documents' vectors will come from, in words."""
         embedding = describe_embedding(model_of(self))
         reader = reader_of(self.vectorstore)
-        looks_up = reader is not None and reader.looks_up
-        return f"store: {type(self.vectorstore).__name__}, else {embedding}" if looks_up else embedding
+        if reader is None or reader.fetch is None:
+            return embedding
+        return f"store: {type(self.vectorstore).__name__}, else {embedding}"
 
     @override
     def compress_documents(

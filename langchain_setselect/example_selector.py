@@ -103,9 +103,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
             partial(vectorstore_cls.from_texts, texts, embeddings, **rest),
             partial(vectorstore_cls.afrom_texts, texts, embeddings, **rest),
         )
-        # The store of langchain-lancedb does not tell its embeddings.
-        more = {} if store.embeddings is not None else {"embeddings": embeddings}
-        return cls(vectorstore=store, **more, **settings)
+        return cls(vectorstore=store, embeddings=embeddings, **settings)
 
     @override
     def add_example(self, example: dict[str, str]) -> str:

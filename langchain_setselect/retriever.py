@@ -41,7 +41,7 @@ from shared_core.selection.route import DEFAULT_K
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
-from .stores.reader import FILTER_NAMES, VectorReader, document_id
+from .stores.reader import FILTER_NAMES, VectorReader
 from .vectors import (
     check_arguments,
     describe_embedding,
@@ -78,7 +78,7 @@ def embed_queries(owner: Any, request: Request, question: str, callbacks: Callba
 def search_store(
     store: VectorStore,
     reader: VectorReader | None,
-    model: Callable[[], Embeddings],
+    model: Embeddings,
     kwargs: dict[str, Any],
     query: EmbeddedQuery,
     fetch_k: int,
@@ -89,7 +89,7 @@ def search_store(
     warning. A hit that the store's own search leaves out is None in place of a document.
     """
     if reader is None:
-        found: Any = yield from search_and_embed(store, model(), query, fetch_k, kwargs)
+        found: Any = yield from search_and_embed(store, model, query, fetch_k, kwargs)
     else:
         arguments = (store, query.search_vector, fetch_k)
         found = yield Step(
@@ -119,7 +119,7 @@ def search_store(
     return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted, without_vector=without)
 
 
-def fetch_documents(store: VectorStore, model: Callable[[], Embeddings], filtered: bool, ids: list[str]) -> Flow[Pool]:
+def fetch_documents(store: VectorStore, model: Embeddings, filtered: bool, ids: list[str]) -> Flow[Pool]:
     """The documents with these ids; none if the search is ``filtered``, because a look-up would ignore the filter."""
     documents: Sequence[Document] = []
     if not filtered:
@@ -131,16 +131,15 @@ def fetch_documents(store: VectorStore, model: Callable[[], Embeddings], filtere
     every = read_ids(store, documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
-    vectors = yield from fetch_or_embed(store, model(), documents, known, fetch_documents)
+    vectors = yield from fetch_or_embed(store, model, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
 def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
     """The documents' ids. The store's vector reader knows where the store keeps them."""
     reader = reader_of(store)
-    if reader is None or reader.id_of is document_id:
-        return [document.id for document in documents]
-    return [reader.id_of(store, document) for document in documents]
+    id_of = None if reader is None else reader.id_of
+    return [document.id if id_of is None else id_of(store, document) for document in documents]
 
 
 text_of = attrgetter("page_content")
@@ -249,8 +248,8 @@ class SearchSettings(SelectionSettings, Fetching):
         return (yield from in_shadow(request, question, before, read_ids(store, before), select))
 
     def _store(self, request: Request, store_kwargs: dict[str, Any], callbacks: Callbacks = None) -> Store:
-        store, reader = self.vectorstore, reader_of(self.vectorstore)
-        model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
+        store, model = self.vectorstore, need_embeddings(self.vectorstore, model_of(self))
+        reader, store_kwargs = reader_of(store), {**(self.vectorstore_kwargs or {}), **store_kwargs}
         if store_kwargs:
             check_arguments(store, store_kwargs)
 
@@ -274,12 +273,12 @@ class SearchSettings(SelectionSettings, Fetching):
                 partial(_retrieve, config=config),
                 partial(_search_words, store, store_kwargs, settings.extra_k, config),
                 partial(look_up, store, store_kwargs),
-                lambda: name_of_model(model()),
+                partial(name_of_model, model),
             )
         return Store(
             partial(search_store, store, reader, model, store_kwargs),
             partial(read_ids, store),
-            lambda texts: embed_texts(model(), texts),
+            partial(embed_texts, model),
             partial(fetch_documents, store, model, bool(store_kwargs)),
             None if reader is None else reader.widest,
             extras,

@@ -15,7 +15,6 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.pydantic import get_fields
 
-from shared_core import InvalidInputError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
@@ -104,10 +103,7 @@ def _select(
 def _read_query(query: Any) -> Turn:
     """What a text, a list of messages or a prompt asks."""
     if isinstance(query, (list, tuple, PromptValue)):
-        try:
-            return read_messages(convert_to_messages(query))
-        except (ValueError, NotImplementedError) as error:
-            raise InvalidInputError(f"query must be a text or a list of messages: {error}") from error
+        return read_messages(convert_to_messages(query))
     if not check_question(query).strip():
         warn("the request is empty, so all tools come back: pass what the user asks")
     return Turn([query])

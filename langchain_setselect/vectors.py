@@ -13,11 +13,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
-from shared_core.errors import InvalidParameterError, VectorSourceError
+from shared_core.errors import VectorSourceError
 from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.inputs import EmbeddedQuery, find_registered, refuse_unknown
+from shared_core.retrieval.inputs import EmbeddedQuery, check_instance, find_registered, refuse_unknown
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
 from .stores import READERS
@@ -29,7 +29,6 @@ from .stores.reader import (
     VectorFetch,
     VectorReader,
     VectorSearch,
-    document_id,
 )
 
 # The key is a class, or the full name of a class whose package need not be installed.
@@ -43,7 +42,7 @@ def register_vector_source(
     asearch: AsyncVectorSearch | None = None,
     fetch: VectorFetch | None = None,
     afetch: AsyncVectorFetch | None = None,
-    id_of: IdOf = document_id,
+    id_of: IdOf | None = None,
     scope: Collection[str] = (),
 ) -> None:
     """Register functions that read the vectors of a store, so that no text is embedded again.
@@ -77,8 +76,7 @@ def register_vector_source(
     ...     return documents, [store.store[document.id]["vector"] for document in documents]
     >>> register_vector_source(MyStore, search)
     """
-    if not isinstance(store_class, (type, str)):
-        raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
+    check_instance(store_class, (type, str), "store_class", ": pass a class or its full name")
     _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope, filters=None)
 
 
@@ -153,9 +151,9 @@ def fetch_vectors(
     reader = reader_of(store)
     wanted = list(dict.fromkeys(name for name in ids if name is not None))
     known: Mapping[str | None, Any] = {}
-    if wanted and reader is not None and reader.looks_up:
+    if wanted and reader is not None and reader.fetch is not None:
         known = yield Step(
-            partial(reader.fetch, store, wanted, **where) if reader.fetch else dict,
+            partial(reader.fetch, store, wanted, **where),
             partial(reader.afetch, store, wanted, **where) if reader.afetch else None,
         )
     if known is None:

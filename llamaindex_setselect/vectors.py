@@ -14,11 +14,11 @@ from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
 from numpy.typing import NDArray
 
-from shared_core import InvalidParameterError, VectorSourceError
+from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.inputs import find_registered
+from shared_core.retrieval.inputs import check_instance, find_registered
 from shared_core.signals.embedding_models import as_embeddings
 
 from .stores import READERS, AsyncFetch, Fetch, VectorReader
@@ -62,8 +62,7 @@ def register_vector_source(
     ...     return {i: store.get(i) for i in node_ids if i in store.data.embedding_dict}
     >>> register_vector_source(MyStore, stored)
     """
-    if not isinstance(store_class, (type, str)):
-        raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
+    check_instance(store_class, (type, str), "store_class", ": pass a class or its full name")
     _READERS[store_class] = VectorReader(function, afunction, on_node, scope=scope)
 
 

@@ -24,11 +24,6 @@ AsyncVectorFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
 IdOf = Callable[[Any, Document], str | None]
 
 
-def document_id(store: Any, document: Document) -> str | None:
-    """The document's id in LangChain's own place for it."""
-    return document.id
-
-
 # What stores call a filter of their search.
 FILTER_NAMES = "filter", "filters", "where", "expr", "pre_filter"
 
@@ -40,7 +35,8 @@ class VectorReader(NamedTuple):
     asearch: AsyncVectorSearch | None = None
     fetch: VectorFetch | None = None
     afetch: AsyncVectorFetch | None = None
-    id_of: IdOf = document_id
+    # None if it is in ``document.id``.
+    id_of: IdOf | None = None
     # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
     # The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
@@ -58,11 +54,6 @@ class VectorReader(NamedTuple):
     find: VectorSearch | None = None
     # ``narrow(store, filter, where)``: the arguments of such a search, where the store's own filter does it.
     narrow: Callable[[Any, Any, Where], dict[str, Any]] | None = None
-
-    @property
-    def looks_up(self) -> bool:
-        """Whether vectors can be looked up by id."""
-        return self.fetch is not None or self.afetch is not None
 
 
 def narrow_by_operators(store: Any, own: Any, where: Where) -> dict[str, Any]:

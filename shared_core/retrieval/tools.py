@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_number
 from .._values import as_identifiers, as_plain, as_text, is_missing
-from ..candidates import as_unit_rows, as_unit_vector
+from ..candidates import as_unit_queries, as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError, quoted, warn
 from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.words import match_split_words, read_text, split_clauses, split_words
@@ -295,8 +295,8 @@ class ToolSelector:
         most = max(MOST_CANDIDATES, 2 * (self.request.k or 0))
         if len(tools) <= most:
             return [*range(len(tools))]
-        searched = [as_unit_vector(query.search_vector, vectors.shape, vectors.dtype) for query in queries]
-        cosines = (vectors @ np.array(searched).T).max(axis=1)
+        searched = as_unit_queries(np.array([query.search_vector for query in queries]), vectors.shape, vectors.dtype)
+        cosines = (vectors @ searched.T).max(axis=1)
         words = match_split_words([query.words for query in queries], [read_text(tool.text) for tool in tools])
         by_words = words.covered @ words.weights
         best = np.argsort(-by_words, kind="stable")[:DEFAULT_EXTRA_K]

@@ -82,14 +82,19 @@ def select_set(
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
     check_usable(selector, candidates, limits.budget, shown)
-    rows = every = np.arange(len(candidates))
     if texts is not None and limits.drop_copies:
         rows = _one_of_each_text(candidates, texts.bodies, shown, limits)
-    if len(rows) < len(every):
-        candidates, shown = candidates.take(rows), np.searchsorted(rows, list(shown)).tolist()
-        texts = None if texts is None else texts.take(rows.tolist())
-        if candidates.cover is not None:
-            candidates = candidates.with_checked(cover=candidates.cover.that_count())
+        if len(rows) < len(candidates):
+            others = candidates.take(rows)
+            if others.cover is not None:
+                others = others.with_checked(cover=others.cover.that_count())
+            selection = select_set(
+                others, selector, k, question=question, texts=texts.take(rows.tolist()),
+                relevance_scale=relevance_scale, shown=np.searchsorted(rows, list(shown)).tolist(),
+                limits=limits._replace(drop_copies=False),
+            )  # fmt: skip
+            left_out = np.setdiff1d(np.arange(len(candidates)), rows)
+            return replace(at_rows(selection, rows), left_out=tuple(left_out.tolist()))
     read, capabilities = dict[str, Any](), capabilities_of(selector)
     if texts is not None and capabilities.words and candidates.words is None and any(question):
         read["words"] = texts.match_words(question)
@@ -109,9 +114,7 @@ def select_set(
     if candidates.relevance_given:
         plain = read_only(candidates.relevance[selection.indices].astype(np.float64))
         selection = replace(selection, relevance=plain)
-    if len(rows) == len(every):
-        return selection
-    return replace(at_rows(selection, rows), left_out=tuple(np.setdiff1d(every, rows).tolist()))
+    return selection
 
 
 def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits) -> Rows:

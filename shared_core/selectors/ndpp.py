@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._validation import FloatArray, as_finite, as_float64, check_range, read_only
-from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
+from ..candidates import TIE_TOLERANCE, Candidates, standardise
 from ..errors import InvalidParameterError, KernelError, quoted, warn
 from .greedy import GreedyState, lowest_of_best, run_compiled
 from .kernels import Kernel, LowRankKernel, as_kernel
@@ -182,8 +182,7 @@ class NDPP:
                 *standard_relevance(candidates), SEVERAL_TEMPERATURE if several else AUTO_TEMPERATURE
             )
             return log_r2, exact + noise
-        # With sub-questions the highest cosine counts.
-        relevance = candidates.relevance.astype(np.float64) if given else cosines_with_queries(candidates).max(axis=0)
+        relevance = candidates.relevance.astype(np.float64)
         if not is_linear and isinstance(temperature, float):
             return 2 * log_exponential(relevance, temperature), exact
         r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
@@ -198,9 +197,9 @@ def standard_relevance(candidates: Candidates) -> tuple[Matrix, Matrix]:
     Of several questions the highest value counts. So a sub-question whose cosines are all low counts as much as others.
     """
     if candidates.relevance_given:
-        z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
+        z, per_sigma = standardise(candidates.relevance.astype(np.float64), any_size=True)
         return z, 0.0 * per_sigma
-    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.vectors.dtype)
+    z, per_sigma = standardise(candidates.cosines)
     return (z[0], per_sigma[0]) if len(z) == 1 else (z.max(axis=0), per_sigma.max(axis=0))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import ReadOnlyArrays, read_only
-from ..candidates import REFERENCE_KINDS, Candidates, cosines_with_queries, standardise
+from ..candidates import REFERENCE_KINDS, Candidates, standardise
 from ..errors import InvalidInputError, quoted
 
 # The repr of a selection shows at most this many picks.
@@ -154,7 +154,7 @@ def make_selection(
 
 def best_question(candidates: Candidates) -> NDArray[np.int64]:
     """The row of the question that each candidate serves best, shape (n,): by its cosine in standard deviations."""
-    best: NDArray[np.int64] = standardise(cosines_with_queries(candidates), candidates.dtype)[0].argmax(axis=0)
+    best: NDArray[np.int64] = standardise(candidates.cosines)[0].argmax(axis=0)
     return best
 
 

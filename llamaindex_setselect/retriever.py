@@ -20,13 +20,11 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
-    FilteredRetriever,
     KnownItems,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -62,7 +60,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: BaseRetriever | FilteredRetriever | Sequence[BaseRetriever | FilteredRetriever] = ()
+        extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
 
     similarity_top_k: Positive | None = None
     """How many nodes, 4 by default; with a ``budget`` and no ``similarity_top_k``, as many as fit."""
@@ -104,7 +102,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(unwrap(retrievers), BaseRetriever, "LlamaIndex")
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 

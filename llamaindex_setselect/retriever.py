@@ -218,17 +218,15 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        def select() -> Flow[ItemSelection]:
-            embedding = embed_queries(settings, request, bundle)
-            return search_and_select(request, settings, embedding, self._store(settings, bundle))
-
+        embedding = embed_queries(settings, request, bundle)
+        selecting = search_and_select(request, settings, embedding, self._store(settings, bundle))
         if not request.settings.shadow:
-            return (yield from select())
+            return (yield from selecting)
         retriever = self._retriever(request.k or DEFAULT_K)
         before: list[NodeWithScore] = yield Step(
             partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle)
         )
-        return (yield from in_shadow(request, bundle.query_str, before, read_ids(before), select))
+        return (yield from in_shadow(request, bundle.query_str, before, read_ids(before), selecting))
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -114,14 +114,12 @@ def in_shadow(
     question: str,
     returned: Sequence[Any],
     ids: Sequence[Hashable],
-    selecting: Callable[[], Flow[ItemSelection]],
+    selecting: Flow[ItemSelection],
 ) -> Flow[ItemSelection]:
-    """What is selected; with ``shadow`` the call returns what was there before, and a log says what is selected."""
-    if not request.settings.shadow:
-        return (yield from selecting())
+    """What is selected; the call returns what was there before, and a log says what is selected."""
     line: dict[str, Any] = {"query": question, "returned": ids, "error": None}
     try:
-        selected = yield from selecting()
+        selected = yield from selecting
         line |= {"selected": selected.ids, "k": request.k, "fetch_k": selected.pool.fetch_k}
         line |= {"selector": repr(request.selector), "milliseconds": round(selected.milliseconds, 3)}
     # Whatever the selection raises, a running system must get what it got before.

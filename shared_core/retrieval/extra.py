@@ -36,13 +36,6 @@ _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()
 
 
-class ExtraRetriever(NamedTuple):
-    """A retriever of an adapter's framework: its name, and its items for a text."""
-
-    name: str
-    retrieve: Callable[[str], Flow[Sequence[Any]]]
-
-
 class KnownItems(NamedTuple):
     """What a store knows of items that its search did not find, row by row.
 
@@ -59,7 +52,8 @@ class KnownItems(NamedTuple):
 class Extras(NamedTuple):
     """What an adapter gives for the extra retrievers: themselves, and the store's knowledge of what they find."""
 
-    retrievers: Sequence[ExtraRetriever]
+    # By name what a retriever finds for a text.
+    retrievers: Mapping[str, Callable[[str], Flow[Sequence[Any]]]]
     look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]]
     # The name of the model that embeds texts; empty if it keeps the vectors of texts that it has embedded.
     model: Callable[[], str]
@@ -88,37 +82,40 @@ def gather_extras(
     model: Callable[[], str],
 ) -> Extras:
     """The extra retrievers and the search by words of the settings, whose names differ."""
-    named: dict[str, ExtraRetriever] = {}
+    named: dict[str, Callable[[str], Flow[Sequence[Any]]]] = {}
     words = share_search(kind, store) if settings.keyword_search else None
     if words is not None:
-        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
+        named[KEYWORD_SEARCH] = partial(search_words, words)
     for retriever in settings.extra_retrievers:
         first = name = name_of(retriever)
         number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
-        named[name] = ExtraRetriever(name, partial(retrieve, retriever))
+        named[name] = partial(retrieve, retriever)
         own = getattr(retriever, "words", None)
         words = own if words is None and isinstance(own, WordSearch) else words
-    return Extras([*named.values()], look_up, model, words)
+    return Extras(named, look_up, model, words)
 
 
-def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
+def ask(
+    owner: Settings, name: str, retrieve: Callable[[str], Flow[Any]], queries: Sequence[EmbeddedQuery], each: int
+) -> Flow[ExtraSearch]:
     """What a retriever finds for the queries, ``each`` items for one of them."""
     # A question of which only the embedding is known has no text. If all of its words are removed, its text counts.
     texts = [query.words if query.words.strip() else query.text for query in queries]
     texts = [text for text in texts if text.strip()]
-    answers = yield from together([_ask_once(owner, retriever, text) for text in texts])
+    answers = yield from together([_ask_once(owner, name, retrieve, text) for text in texts])
     items = [item for found, _ in answers for item in found[:each]]
     errors = [error for _, error in answers if error is not None] if texts else ["the question has no text"]
-    return ExtraSearch(retriever.name, items, next(iter(errors), None))
+    return ExtraSearch(name, items, next(iter(errors), None))
 
 
-def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
-    name = retriever.name
+def _ask_once(
+    owner: Settings, name: str, retrieve: Callable[[str], Flow[Any]], text: str
+) -> Flow[tuple[Sequence[Any], str | None]]:
     try:
-        return (yield from retriever.retrieve(text)), None
+        return (yield from retrieve(text)), None
     # Every call would fail: the store holds too many documents for a keyword search, for example.
     except InvalidParameterError:
         raise
@@ -172,11 +169,9 @@ def read_answers(
     more = yield from _complete(owner, new.take(passing), extras, embed)
     joined, _ = unite(joined, [more])
     out = new.take([row for row, passes in enumerate(known.admitted) if not passes])
-    columns = zip(out.items, out.ids, out.searches or (), strict=True)
-    left = [(pool.text(item)[:60] if name is None else name, names) for item, name, names in columns]
-    return joined, [
-        answer._replace(left_out=[name for name, names in left if answer.name in names]) for answer in answers
-    ]
+    names = [pool.text(item)[:60] if name is None else name for item, name in zip(out.items, out.ids, strict=True)]
+    left = [*zip(names, out.searches or (), strict=True)]
+    return joined, [one._replace(left_out=[name for name, found in left if one.name in found]) for one in answers]
 
 
 def _complete(owner: Settings, pool: Pool, extras: Extras, embed: Callable[[list[str]], Flow[Any]]) -> Flow[Pool]:

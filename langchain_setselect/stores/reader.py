@@ -65,7 +65,7 @@ def read_with_client(
     core: ModuleType,
     client: Callable[[Any], Any],
     request: Callable[..., dict[str, Any]],
-    hits: Callable[..., Hits],
+    documents: Callable[..., Sequence[Document] | Sequence[Document | None]],
     *,
     aclient: Callable[[Any], Any] | None = None,
     lookup: Callable[..., dict[str, Any]] | None = None,
@@ -76,7 +76,7 @@ def read_with_client(
     ``client(store)`` is None while the store has nothing to search, ``aclient(store)`` if the sync client has to do.
     ``request(store, **kwargs)`` makes the arguments of the search from the caller's, ``lookup(store, ids, **where)``
     those of the look-up by id in the part of the store that the ``scope`` names, and
-    ``hits(store, rows, vectors, kwargs)`` documents of what was found. ``more`` are further fields of the reader.
+    ``documents(store, rows, kwargs)`` documents of what was found. ``more`` are further fields of the reader.
     """
 
     def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Hits:
@@ -84,14 +84,14 @@ def read_with_client(
         if sync is None:
             return [], []
         rows, vectors = core.search_with_vectors(sync, query=query, k=fetch_k, **request(store, **kwargs))
-        return hits(store, rows, vectors, kwargs)
+        return documents(store, rows, kwargs), vectors
 
     async def asearch(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Hits:
         awaited = aclient(store) if aclient else None
         if awaited is None:
             return await asyncio.to_thread(search, store, query, fetch_k, **kwargs)
         rows, vectors = await core.asearch_with_vectors(awaited, query=query, k=fetch_k, **request(store, **kwargs))
-        return hits(store, rows, vectors, kwargs)
+        return documents(store, rows, kwargs), vectors
 
     def fetch(store: Any, ids: Sequence[str], **where: Any) -> Mapping[str, ArrayLike]:
         sync = client(store)

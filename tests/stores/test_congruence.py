@@ -15,6 +15,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect.retriever import read_ids
 from langchain_setselect.stores.reader import FILTER_NAMES
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import InvalidParameterError, SetSelectWarning
@@ -148,7 +149,7 @@ class TestLangChain:
             asked = not search_kwargs or reader.passing is not None
             refused = [d for d in others if not asked or (search_kwargs and case.row_of(d).metadata["colour"] != "red")]
             (report,) = told[0]["extra_retrievers"]
-            assert {*report["left_out"]} == {reader.id_of(store, document) for document in refused}
+            assert {*report["left_out"]} == {*read_ids(store, refused)}
             assert embeddings.documents == 0
 
     async def test_the_compressor_finds_the_vectors_of_what_another_retriever_found(
@@ -167,7 +168,7 @@ class TestLangChain:
             assert [case.row_of(d).id for d in picked] == wanted
         assert embeddings.documents == 0
         reader, rows = langchain_reader(store), [case.row_of(document) for document in own]
-        ids = [reader.id_of(store, document) for document in own]
+        ids = read_ids(store, own)
         found = reader.fetch(store, [*ids, "gone"])
         assert set(found) == set(ids)
         assert_stored(rows, [found[name] for name in ids], case)

@@ -100,7 +100,7 @@ def _search(
     """The store as a diagnosis searches it, or a comparison, by words too."""
     check_instance(store, VectorStore, "store")
     sizes, fetch_k = check_options(k, fetch_k)
-    model = need_embeddings(store, embeddings or store.embeddings)
+    model = need_embeddings(store, embeddings)
     # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectRetriever(
         vectorstore=store,
@@ -111,7 +111,7 @@ def _search(
         keyword_search=compares and DOCUMENTS.can_index(store),
     )
     request, _ = retriever._configured
-    searching = retriever._store(request, dict(search_kwargs or {}))
+    searching = retriever._store(model, request, dict(search_kwargs or {}))
 
     def read(document: Document) -> tuple[str, Mapping[str, Any]]:
         return document.page_content, document.metadata

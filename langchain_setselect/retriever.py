@@ -22,12 +22,10 @@ from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
-    FilteredRetriever,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -56,7 +54,7 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-AnyRetriever = Runnable[str, list[Document]] | FilteredRetriever
+AnyRetriever = Runnable[str, list[Document]]
 
 
 def model_of(owner: Any) -> Any:
@@ -64,14 +62,15 @@ def model_of(owner: Any) -> Any:
     return owner.embeddings or (None if owner.vectorstore is None else owner.vectorstore.embeddings)
 
 
-def embed_queries(owner: Any, request: Request, question: str, callbacks: Callbacks) -> Flow[list[EmbeddedQuery]]:
+def embed_queries(
+    model: Embeddings, request: Request, question: str, callbacks: Callbacks
+) -> Flow[list[EmbeddedQuery]]:
     """Embed the question, its sub-questions, and the text that its perspective needs.
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
     if not question.strip():
         warn("the question is empty, so the set says nothing of what is relevant: pass a text")
-    model = need_embeddings(owner.vectorstore, model_of(owner))
     return embed_question(request.settings, question, partial(embed_questions, model), {"callbacks": callbacks})
 
 
@@ -104,7 +103,7 @@ def search_store(
     if any(document is None for document in documents):
         rows = [row for row, document in enumerate(documents) if document is not None]
         documents, vectors = ([column[row] for row in rows] for column in (documents, vectors))
-    ids = read_ids(store, documents)
+    ids = read_ids(store, reader, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     # Some stores return documents without ids. The beginning of the text then names the document.
     without = [ids[row] or documents[row].page_content[:60] for row in missing]
@@ -128,16 +127,15 @@ def fetch_documents(store: VectorStore, model: Embeddings, filtered: bool, ids: 
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     # A store may make a query of an id that it does not escape, and return other documents too.
-    every = read_ids(store, documents)
+    every = read_ids(store, reader_of(store), documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
     vectors = yield from fetch_or_embed(store, model, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
-    """The documents' ids. The store's vector reader knows where the store keeps them."""
-    reader = reader_of(store)
+def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+    """The documents' ids. The store's vector ``reader`` knows where the store keeps them."""
     id_of = None if reader is None else reader.id_of
     return [document.id if id_of is None else id_of(store, document) for document in documents]
 
@@ -216,7 +214,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(unwrap(call.extra_retrievers), Runnable, "LangChain")
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -233,23 +231,24 @@ class SearchSettings(SelectionSettings, Fetching):
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
-        def select() -> Flow[ItemSelection]:
-            embedding = embed_queries(self, request, question, callbacks)
-            return search_and_select(request, self, embedding, self._store(request, store_kwargs, callbacks))
-
+        model = need_embeddings(self.vectorstore, self.embeddings)
+        embedding = embed_queries(model, request, question, callbacks)
+        selecting = search_and_select(request, self, embedding, self._store(model, request, store_kwargs, callbacks))
         if not request.settings.shadow:
-            return (yield from select())
+            return (yield from selecting)
         store, arguments = self.vectorstore, {**(self.vectorstore_kwargs or {}), **store_kwargs}
         arguments["k"] = request.k or DEFAULT_K
         before: list[Document] = yield Step(
             partial(store.similarity_search, question, **arguments),
             partial(store.asimilarity_search, question, **arguments),
         )
-        return (yield from in_shadow(request, question, before, read_ids(store, before), select))
+        return (yield from in_shadow(request, question, before, read_ids(store, reader_of(store), before), selecting))
 
-    def _store(self, request: Request, store_kwargs: dict[str, Any], callbacks: Callbacks = None) -> Store:
-        store, model = self.vectorstore, need_embeddings(self.vectorstore, model_of(self))
-        reader, store_kwargs = reader_of(store), {**(self.vectorstore_kwargs or {}), **store_kwargs}
+    def _store(
+        self, model: Embeddings, request: Request, store_kwargs: dict[str, Any], callbacks: Callbacks = None
+    ) -> Store:
+        store, reader = self.vectorstore, reader_of(self.vectorstore)
+        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         if store_kwargs:
             check_arguments(store, store_kwargs)
 
@@ -277,7 +276,7 @@ class SearchSettings(SelectionSettings, Fetching):
             )
         return Store(
             partial(search_store, store, reader, model, store_kwargs),
-            partial(read_ids, store),
+            partial(read_ids, store, reader),
             partial(embed_texts, model),
             partial(fetch_documents, store, model, bool(store_kwargs)),
             None if reader is None else reader.widest,

@@ -123,9 +123,9 @@ def as_model(embeddings: Any) -> EmbeddingModel:
 def select_and_tell(selector: ToolSelector, tools: Sequence[Any], turn: Turn) -> Flow[list[Any]]:
     """The tools for what the messages ask; handlers of the run, if there is one, get the event."""
     callbacks = ensure_config().get("callbacks")
-    selection = yield from selector.select(tools, turn, {"callbacks": callbacks})
-    yield from tell(callbacks, selection.make_event)
-    return selection.tools
+    selected, make_event = yield from selector.select(tools, turn, {"callbacks": callbacks})
+    yield from tell(callbacks, make_event)
+    return selected
 
 
 def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:

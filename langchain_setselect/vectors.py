@@ -198,7 +198,8 @@ def look_up(
 
 
 def need_embeddings(store: VectorStore | None, embeddings: Embeddings | None) -> Embeddings:
-    """The embeddings, or an error that names the argument for them."""
+    """The embeddings, or else those of the store; an error names the argument for them."""
+    embeddings = embeddings or (None if store is None else store.embeddings)
     if embeddings is None:
         raise VectorSourceError(
             f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
@@ -219,8 +220,8 @@ def embed_questions(embeddings: Embeddings, texts: list[str]) -> Flow[list[NDArr
     # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
     waits = type(embeddings).aembed_query is not Embeddings.aembed_query
     answers = yield Step(
-        lambda: list(map(embeddings.embed_query, texts)),
-        (lambda: gather(map(embeddings.aembed_query, texts))) if waits else None,
+        partial(list, map(embeddings.embed_query, texts)),
+        partial(gather, map(embeddings.aembed_query, texts)) if waits else None,
     )
     source = f"{type(embeddings).__name__}.embed_query"
     return [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]

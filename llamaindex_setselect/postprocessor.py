@@ -136,12 +136,10 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
                 dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
             return (yield from embed_queries(self, request, bundle)) if nodes else []
 
-        def select() -> Flow[ItemSelection]:
-            pool = read_vectors(self._vectors, nodes, embed_unknown=True)
-            return select_among(request, self, len(nodes), embed(), pool, "score", f"{REMEDY}, or lower top_n")
-
+        pool = read_vectors(self._vectors, nodes, embed_unknown=True)
+        selecting = select_among(request, self, len(nodes), embed(), pool, "score", f"{REMEDY}, or lower top_n")
         question = "" if bundle is None else bundle.query_str
-        return in_shadow(request, question, nodes, read_ids(nodes), select)
+        return in_shadow(request, question, nodes, read_ids(nodes), selecting) if request.settings.shadow else selecting
 
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.

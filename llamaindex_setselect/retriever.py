@@ -20,13 +20,11 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
-    FilteredRetriever,
     KnownItems,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -62,7 +60,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: BaseRetriever | FilteredRetriever | Sequence[BaseRetriever | FilteredRetriever] = ()
+        extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
 
     similarity_top_k: Positive | None = None
     """How many nodes, 4 by default; with a ``budget`` and no ``similarity_top_k``, as many as fit."""
@@ -104,7 +102,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(unwrap(retrievers), BaseRetriever, "LlamaIndex")
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 
@@ -220,17 +218,15 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return finish(settings, request, await run_flow_async(self._flow(settings, request, query_bundle)))
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
-        def select() -> Flow[ItemSelection]:
-            embedding = embed_queries(settings, request, bundle)
-            return search_and_select(request, settings, embedding, self._store(settings, bundle))
-
+        embedding = embed_queries(settings, request, bundle)
+        selecting = search_and_select(request, settings, embedding, self._store(settings, bundle))
         if not request.settings.shadow:
-            return (yield from select())
+            return (yield from selecting)
         retriever = self._retriever(request.k or DEFAULT_K)
         before: list[NodeWithScore] = yield Step(
             partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle)
         )
-        return (yield from in_shadow(request, bundle.query_str, before, read_ids(before), select))
+        return (yield from in_shadow(request, bundle.query_str, before, read_ids(before), selecting))
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store

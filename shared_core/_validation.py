@@ -126,7 +126,8 @@ def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
     try:
-        array = values if type(values) is np.ndarray else np.asarray(_without_tensors(values))
+        plain = _without_tensors(values) if sys.modules.get("torch") else values
+        array = plain if type(plain) is np.ndarray else np.asarray(plain)
     # numpy raises ValueError for rows of different lengths, and PyTorch the others for a tensor without plain values.
     except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{what} cannot be made into an array: {quoted(str(error))}") from error
@@ -141,9 +142,7 @@ def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]
 
 def _without_tensors(values: Any) -> Any:
     """``values`` with an array in place of each tensor of PyTorch, in float32 if numpy lacks its type."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None:
-        return values
+    torch: Any = sys.modules["torch"]
     if isinstance(values, (list, tuple)) and isinstance(next(iter(values), 0), (list, tuple, torch.Tensor)):
         return [_without_tensors(value) for value in values]
     if not isinstance(values, torch.Tensor):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..candidates import REFERENCE_KINDS
 from ..errors import EmbeddingFallbackWarning, warn
 from .flow import Flow
 from .pool import ItemSelection
@@ -34,9 +35,9 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         "candidates": len(ids),
         "queries": [*selected.queries],
         "ids": selected.ids,
-        "serves": selected.serving,
-        "referred_by": [None if row is None else ids[row] for row in selected.referring],
-        "reference_kinds": selected.reference_kinds,
+        "serves": selected.read_each(selection.serves, selected.queries),
+        "referred_by": selected.read_each(selection.referred_by, ids),
+        "reference_kinds": selected.read_each(selection.reference_kinds, REFERENCE_KINDS),
         "reasons": selected.explain(),
         "shares": None if selection.shares is None else selection.shares.tolist(),
         "gains": selection.gains.tolist(),
@@ -113,14 +114,12 @@ def in_shadow(
     question: str,
     returned: Sequence[Any],
     ids: Sequence[Hashable],
-    selecting: Callable[[], Flow[ItemSelection]],
+    selecting: Flow[ItemSelection],
 ) -> Flow[ItemSelection]:
-    """What is selected; with ``shadow`` the call returns what was there before, and a log says what is selected."""
-    if not request.settings.shadow:
-        return (yield from selecting())
+    """What is selected; the call returns what was there before, and a log says what is selected."""
     line: dict[str, Any] = {"query": question, "returned": ids, "error": None}
     try:
-        selected = yield from selecting()
+        selected = yield from selecting
         line |= {"selected": selected.ids, "k": request.k, "fetch_k": selected.pool.fetch_k}
         line |= {"selector": repr(request.selector), "milliseconds": round(selected.milliseconds, 3)}
     # Whatever the selection raises, a running system must get what it got before.

@@ -41,17 +41,9 @@ class LookUp(NamedTuple):
 
 def suits(where: Where, get: Callable[[str], Any]) -> bool:
     """Whether metadata, of which ``get`` gives the value of a key, have the values."""
-    for key, values in where.items():
-        value = get(key)
-        # A number in an array is compared element by element.
-        if not isinstance(value, (str, int, float)):
-            return False
-        if type(values) is range:
-            if isinstance(value, str) or not values.start <= value < values.stop:
-                return False
-        elif value not in values:
-            return False
-    return True
+    pairs = ((get(key), values) for key, values in where.items())
+    # A number in an array is compared element by element.
+    return all(isinstance(value, (str, int, float)) and value in values for value, values in pairs)
 
 
 def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:

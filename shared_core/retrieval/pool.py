@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .._validation import as_float, as_numeric
 from .._values import as_plain
-from ..candidates import REFERENCE_KINDS
 from ..errors import InvalidInputError, VectorSourceError, explain_lengths, quoted
 from ..selectors.selection import Selection
 from ..texts import Texts
@@ -119,41 +118,29 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     An item is the same as one before it that has its id, or if it has none, its text. Their score is the highest of
     their scores.
     """
-    items, ids, vectors, added = [*pool.items], [*pool.ids], [*pool.vectors], []
-    scores: list[float | None] = [None] * len(items) if pool.scores is None else [*pool.scores]
-    searches: list[tuple[str, ...]] = [()] * len(items) if pool.searches is None else [*pool.searches]
-    reads_texts = any(name is None for one in (pool, *others) for name in one.ids)
+    columns: tuple[list[Any], ...] = [], [], [], [], []
+    items, ids, vectors, scores, searches = columns
+    reads_texts = any(None in one.ids for one in (pool, *others))
     rows: dict[Hashable, int] = {}
-
-    def note(row: int) -> None:
-        if ids[row] is not None:
-            rows.setdefault(("id", ids[row]), row)
-        if reads_texts:
-            rows.setdefault(("text", pool.text(items[row])), row)
-
-    for row in range(len(items)):
-        note(row)
-    for other in others:
-        first = len(items)
-        others_scores = other.scores or [None] * len(other.items)
-        others_searches = other.searches or [()] * len(other.items)
-        columns = other.items, other.ids, other.vectors, others_scores, others_searches
-        for item, name, vector, score, names in zip(*columns, strict=True):
-            row = rows.get(("text", pool.text(item)) if name is None else ("id", name), len(items))
+    added = []
+    for one in (pool, *others):
+        first, n = len(items), len(one.items)
+        one_by_one = one.items, one.ids, one.vectors, one.scores or [None] * n, one.searches or [()] * n
+        for values in zip(*one_by_one, strict=True):
+            item, name, _, score, names = values
+            by_id, by_text = ("id", name), ("text", pool.text(item) if reads_texts else "")
+            row = len(items) if one is pool else rows.get(by_text if name is None else by_id, len(items))
             if row == len(items):
-                items.append(item)
-                ids.append(name)
-                vectors.append(vector)
-                scores.append(score)
-                searches.append(names)
-                note(row)
+                for column, value in zip(columns, values, strict=True):
+                    column.append(value)
+                rows.setdefault(by_text, row)
+                rows.setdefault(by_id, row)
             else:
-                scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
+                scores[row] = max((known for known in (scores[row], score) if known is not None), default=None)
                 searches[row] = tuple(dict.fromkeys(searches[row] + names))
         added.append([*range(first, len(items))])
-    kept = None if pool.scores is None else scores
-    found_by = None if pool.searches is None else searches
-    return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
+    kept, found_by = None if pool.scores is None else scores, None if pool.searches is None else searches
+    return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added[1:]
 
 
 def name_of_text(text: str) -> str:
@@ -249,22 +236,7 @@ class ItemSelection(NamedTuple):
         position = {row: position for position, row in enumerate(rows)}
         return [[position[row] for row in run] for run in self.neighbours.find_runs(rows)]
 
-    @property
-    def serving(self) -> list[str | None]:
-        """For each selected item the question that it serves best; None for a question without sub-questions."""
-        serves = self.selection.serves
-        return [None] * len(self.items) if serves is None else [self.queries[row] for row in serves.tolist()]
-
-    @property
-    def referring(self) -> list[int | None]:
-        """For each selected item the row of the item that refers to it; None if there is none."""
-        rows = self.selection.referred_by
-        return [None] * len(self.items) if rows is None else [None if row < 0 else row for row in rows.tolist()]
-
-    @property
-    def reference_kinds(self) -> list[str | None]:
-        """For each selected item the kind of that reference; None if there is none."""
-        kinds = self.selection.reference_kinds
-        if kinds is None:
-            return [None] * len(self.items)
-        return [None if kind < 0 else REFERENCE_KINDS[kind] for kind in kinds.tolist()]
+    def read_each(self, column: NDArray[Any] | None, of: Sequence[Any]) -> list[Any]:
+        """For each selected item the one that a ``column`` of the selection numbers; None where there is none."""
+        numbers = [-1] * len(self.items) if column is None else column.tolist()
+        return [None if number < 0 else of[number] for number in numbers]

@@ -325,9 +325,8 @@ def _find(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
         LOGGER.warning(message, look_up.kind, exc_info=True)
         return ItemSelection.nothing().pool
     # A store may make a query of a value that it does not escape, and return other items too.
-    return pool.take([row for row, item in enumerate(pool.items) if suits(look_up.where, partial(_read_value, item))])
+    return pool.take([row for row, item in enumerate(pool.items) if suits(look_up.where, _read_metadata(item).get)])
 
 
-def _read_value(item: Any, key: str) -> Any:
-    value = item.metadata.get(key)
-    return getattr(getattr(item, "node", item), key, None) if value is None and key == DOCUMENT_ID else value
+def _read_metadata(item: Any) -> dict[str, Any]:
+    return {DOCUMENT_ID: getattr(getattr(item, "node", item), DOCUMENT_ID, None), **item.metadata}

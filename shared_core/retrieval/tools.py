@@ -124,13 +124,6 @@ class Turn(NamedTuple):
     system: str = ""
 
 
-class ToolSelection(NamedTuple):
-    """The tools for a request, in the order in which they were given, and what the event says."""
-
-    tools: list[Any]
-    make_event: Callable[[], dict[str, Any]]
-
-
 # By the name of a model, and a text.
 _Memory = dict[tuple[str, str], Vector]
 # The vectors of the texts, and of the questions, that were asked for last, by the id of the embedding model. All who
@@ -199,8 +192,10 @@ class ToolSelector:
                 weakref.finalize(model.model, _MEMORIES.pop, id(model.model), None)
             self._texts, self._questions = _MEMORIES[id(model.model)]
 
-    def select(self, given: Sequence[Any], turn: Turn, config: Any = None) -> Flow[ToolSelection]:
-        """The tools for a turn of the agent.
+    def select(
+        self, given: Sequence[Any], turn: Turn, config: Any = None
+    ) -> Flow[tuple[list[Any], Callable[[], dict[str, Any]]]]:
+        """The tools for a turn of the agent, in the order in which they were given, and what makes the event.
 
         Those that it has called stay, as do ``always_include``, those that the system message names, and the
         provider's own.
@@ -252,13 +247,13 @@ class ToolSelector:
                 "tokens_of_all": sum(map(self.kind.count_tokens, given)),
             }
 
-        return ToolSelection(returned, make_event)
+        return returned, make_event
 
     def _select(self, tools: Sequence[Tool], asked: Sequence[str], config: Any) -> Flow[ItemSelection]:
         started = time.perf_counter()
         texts = [tool.text for tool in tools]
         stored = yield from _look_up(self._texts, self.model.model, MOST_TEXTS, texts, self.model.embed_texts)
-        vectors = as_unit_rows(stack_vectors(stored, _read_names(tools)))
+        vectors = as_unit_rows(stack_vectors(stored, [tool.id for tool in tools]))
         settings = self.request.settings
         if settings.queries is None and self.request.capabilities.sub_questions:
             sub_questions = yield from self._find_sub_questions(asked, vectors)
@@ -266,7 +261,7 @@ class ToolSelector:
         queries = yield from embed_question(settings, asked[0], self._embed_questions, config)
         rows = self._find_candidates(tools, vectors, queries)
         items, text_of = [tools[row] for row in rows], attrgetter("text")
-        pool = Pool(items, _read_names(items), text_of, text_of, vectors[rows])
+        pool = Pool(items, [tool.id for tool in items], text_of, text_of, vectors[rows])
         selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
         return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
@@ -345,10 +340,6 @@ def _shorten(text: str) -> str:
     text = text.strip()
     half = MOST_CHARACTERS // 2
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
-
-
-def _read_names(tools: Sequence[Tool]) -> list[str]:
-    return [tool.id for tool in tools]
 
 
 def as_storable(value: Any) -> Any:

@@ -260,7 +260,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return Store(
             lambda query, fetch_k: search_with(retriever(fetch_k), query, fetch_k),
             read_ids,
-            partial(vectors.embed, purpose="the names to follow"),
+            vectors.embed,
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             extras,

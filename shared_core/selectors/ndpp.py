@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._validation import FloatArray, as_finite, as_float64, check_range, read_only
 from ..candidates import TIE_TOLERANCE, Candidates, standardise
@@ -206,7 +206,7 @@ def standard_relevance(candidates: Candidates) -> tuple[Matrix, Matrix]:
 def log_relevance(z: Matrix, per_sigma: Matrix, temperature: float) -> tuple[Matrix, Matrix]:
     """log r² for a relevance in standard deviations, the highest is 0; and its tie tolerance."""
     # A cosine has an absolute rounding error, which σ and the temperature divide.
-    return (z - z.max()) / temperature, per_sigma * (2 * FLOAT64_TIE / temperature)
+    return (z - z[z.argmax()]) / temperature, per_sigma * (2 * FLOAT64_TIE / temperature)
 
 
 class Factors(NamedTuple):
@@ -250,7 +250,7 @@ def run_coverage(
     log_weight: Matrix,
     noise: Matrix,
     terms: tuple[Any, ...] = _NO_PARTS + NO_REFERENCES,
-) -> list[float] | None:
+) -> ArrayLike | None:
     """The greedy method on unit rows, compiled: the logarithm of each gain; None if numpy has to do it."""
     if state.constraints or state.shown:
         return None
@@ -260,8 +260,7 @@ def run_coverage(
     if count is None:
         return None
     state.picks += picks[:count].tolist()
-    made: list[float] = gains[:count].tolist()
-    return made
+    return gains[:count]
 
 
 class IncrementalLU:

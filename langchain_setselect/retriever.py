@@ -22,6 +22,7 @@ from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
+    FilteredRetriever,
     WordSearch,
     check_retrievers,
     gather_extras,
@@ -54,7 +55,7 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-AnyRetriever = Runnable[str, list[Document]]
+AnyRetriever = Runnable[str, list[Document]] | FilteredRetriever
 
 
 def model_of(owner: Any) -> Any:

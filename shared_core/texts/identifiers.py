@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import kinds
 from .fold import clean, fold
@@ -21,9 +21,9 @@ from .words import Text, keep, read_text, split_words
 
 # The family of codes, which mean the same in every document; and of numbers whose kind is not known.
 CODE, NUMBER = "code", ""
-# The most numbers in a range ("Sections 4 to 6"), and levels of a number. How many characters are looked at in the
-# beginning of a text, and before a number.
-_LONGEST_RANGE, _MOST_LEVELS, _HEAD, _BACK = 100, 12, 200, 40
+# The most numbers in a range ("Sections 4 to 6"). How many characters are looked at in the beginning of a text, and
+# before a number.
+_LONGEST_RANGE, _HEAD, _BACK = 100, 200, 40
 
 Path = tuple[str, ...]
 
@@ -67,50 +67,53 @@ _FAMILY = {
     for word in words.split()
 }
 # Families that are no words with which texts write their own numbers.
-_NO_KINDS = {*kinds.FAMILIES, CODE, NUMBER, None}
+_NO_KINDS = {*kinds.FAMILIES, CODE, NUMBER}
 _NUMBER_SIGNS, _NO_CODES, _UNITS, _NO_NAMES = (
     frozenset(words.split()) for words in (kinds.NUMBER_SIGNS, kinds.NO_CODES, kinds.UNITS, kinds.NO_NAMES)
 )
-# Japanese and Chinese numerals, each with its value.
-_HAN = {c: int(unicodedata.numeric(c)) for c in "〇零一二三四五六七八九十百千"} | {"两": 2}
-_IN_HAN = f"[{''.join(_HAN)}]"
 _LETTERED = {word for word, family in _FAMILY.items() if family in kinds.LETTERED}
+# Japanese and Chinese numerals, and Roman ones, each with its value.
+_HAN = {c: int(unicodedata.numeric(c)) for c in "〇零一二三四五六七八九十百千"} | {"两": 2}
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
-# Letters and the vowel signs of scripts in which these are none to Python; and those of scripts with capitals.
-_WORD = r"(?:[^\W\d_]|[\u0300-\u036f\u0590-\u06ff\u0900-\u109f\u1780-\u17ff])+"
-_CASED = "A-Za-z\u00c0-\u024f\u0370-\u052f"
-# The first digit of a number, or numeral behind 第; and letters that stand alone, which some kinds have in their place.
-# Each begins with the character alone, before the lookbehinds: sre finds it far faster than a place that they suit.
-_FIRST, _FIRST_HAN = re.compile(r"[0-9](?<![\d_$€£¥#=~^+].)(?<!\d[.,:].)"), re.compile(rf"{_IN_HAN}(?<=第.)")
-_LETTER = re.compile(r"(?P<letters>)(?P<number>[IVXLC]{1,6}|[A-Z])(?![\w'’])")
-_FIRST_LETTER = re.compile(r"[A-Z](?<=[ \n].)(?:(?<=[IVXLC])[IVXLC]{0,5})?(?![\w'’])")
+
+# Letters of scripts with capitals; and letters, with the vowel signs of scripts in which these are none to Python.
+_CASED, _IN_HAN = "A-Za-z\u00c0-\u024f\u0370-\u052f", f"[{''.join(_HAN)}]"
+_LAST_WORD = re.compile(r"(?:(?:[^\W\d_]|[\u0300-\u036f\u0590-\u06ff\u0900-\u109f\u1780-\u17ff])+|§*)\Z")
+# The letters of a code, "SOP-QA-012"; letters that stand alone, which some kinds have in place of a number.
+_LETTERS = r"(?P<letters>[A-Z][A-Za-z]{0,9}+(?:[-./&][A-Z][A-Za-z]{0,5}+){0,3})(?:(?P<dash>-)|\.?)(?=\d)"
+_LETTER = r"(?P<letter>[IVXLC]{1,6}|[A-Z])(?![\w'’])"
+# One level, "12a"; further ones in brackets, or behind a word: "Abs. 2".
+_LEVEL = r"\d{1,10}+(?:[A-Za-z](?!\w))?"
 _BRACKET = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
-# A number with its levels: "4.5.1(2)", "12a", "5-bis". Behind a join it may begin with letters: "A4.6.21".
-_NUMBER = re.compile(
-    rf"(?P<letters>[A-Z]{{1,4}}[-.]?(?=\d))?(?P<number>{_IN_HAN}{{1,9}}|\d{{1,10}}+(?:[A-Za-z](?!\w))?"
-    rf"(?:[- ]?(?:{_any(kinds.INSERTED)})(?!\w|\s+\d))?(?:\.[A-Z]?\d{{1,5}}+(?:[A-Za-z](?!\w))?){{0,11}}"
-    rf"(?:[. ]?{_BRACKET}){{0,6}})(?![\d%€$£°_{_CASED}]|[.:]\d|,\d{{3}}(?!\d)|\s[%€°])"
+_INNER = rf"[ \u00a0]{{0,2}},?[ \u00a0]{{0,2}}(?:{_any(kinds.INNER)})\b\.?[ \u00a0]{{0,2}}"
+_INNER_WORD = re.compile(_INNER)
+_NUMBER = rf"""
+    (?:{_LETTERS})?
+    (?P<number>
+        (?: {_IN_HAN}{{1,9}}
+          | {_LEVEL} (?(dash) (?:-\d{{1,10}}+){{0,3}})      # "CVE-2024-3094"
+            (?: [-\ ]?(?:{_any(kinds.INSERTED)})(?!\w|\s+\d) )?
+            (?: \.[A-Z]?{_LEVEL} ){{0,11}} )
+        (?: [.\ ]?{_BRACKET} | {_INNER}(?:\d{{1,3}}[a-z]?|[a-z]{{1,2}})\)?(?!\w) ){{0,6}}
+    )
+    (?! [\d%€$£°_{_CASED}] | [.:]\d | ,\d{{3}}(?!\d) | \s[%€°] )
+    # What is joined to its end: a sign of a section, or letters of a script without capitals, as in "第5条の2第3項".
+    (?: \.?\s?(?P<unit>§|部分|[条條章節节編编조장절편])(?:[の之의](?P<inserted>\d+|{_IN_HAN}+))?
+      | (?=(?P<other>[^\W\d_{_CASED}]{{1,6}})) )?
+    | {_LETTER}
+"""
+# Where a number may begin. The search is fast, because the pattern begins with characters, before the lookbehinds.
+_START = re.compile(
+    rf"(?:[0-9A-Z]|{_IN_HAN})(?:(?<=\d)(?<![\d_$€£¥#=~^+{_CASED}].)(?<!\d[.,:].)|(?<=第.)"
+    rf"|(?<=[A-Z])(?<![\w./\\@-].)(?:(?=[A-Za-z./&-]{{0,30}}\d)|(?<=[IVXLC])[IVXLC]{{0,5}}(?![\w'’])|(?![\w'’])))"
 )
-_DASHED = re.compile(r"(?:-\d{1,10}+){1,3}(?!\w)")
-# What stands before a number: the letters of a code, or a word.
-_LETTERS = re.compile(
-    r"(?<![\w./\\@-])(?P<letters>[A-Z][A-Za-z]{0,9}+(?:[-./&][A-Z][A-Za-z]{0,5}+){0,3})(?P<mark>[-.]?)\Z"
-)
-_LAST = re.compile(rf"(?:{_WORD}|§*)\Z")
-# What is joined to its end: a sign of a section, or letters of a script without capitals, as in "第5条の2第3項".
-_BEHIND = re.compile(
-    rf"\.?\s?(?P<sign>§)|(?P<unit>部分|[条條章節节編编조장절편])(?:[の之의](?P<inserted>\d+|{_IN_HAN}+))?"
-    rf"|[^\W\d_{_CASED}]{{1,6}}"
-)
-# Further levels of a number: "Abs. 1", "lit. f"; further brackets behind those of a number: "(1)(a) and (b)".
-_INNER = re.compile(
-    rf"[ \u00a0]*,?[ \u00a0]*(?:{_any(kinds.INNER)})\b\.?[ \u00a0]*(?P<level>\d{{1,3}}[a-z]?|[a-z]{{1,2}})\)?(?!\w)"
-)
-_JOIN = re.compile(
+_FIRST = re.compile(rf"(?P<to>)(?P<bracket>)(?x:{_NUMBER})")
+# The next number of a series, or the next bracket: "(1)(a) and (b)". "Section 4, 2024" goes on with none.
+_NEXT = re.compile(
     rf"(?:[ ]?\([^\W\d_][^()\n]{{2,80}}\))?\s*+(?:(?P<to>[-–—~〜～]|{kinds.TO_JOINED}|(?:{_any(kinds.TO)})(?![^\W\d_]))"
-    rf"|,?\s*+(?:{_any(kinds.AND)})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+"
+    rf"|,?\s*+(?:{_any(kinds.AND)})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+(?!(?:19|20)\d\d\b(?!\.\d))"
+    rf"(?:\((?P<bracket>\d{{1,3}}[a-z]?|[a-z]{{1,3}})\)|(?x:{_NUMBER}))"
 )
-_NEXT_BRACKET = re.compile(r"\((?P<level>\d{1,3}[a-z]?|[a-z]{1,3})\)")
 # The name of a document beside a number: after "of", or an abbreviation ("DSGVO"); and one before the kind.
 _OF_NAME = r"(?:[A-ZÄÖÜÉÀÈÁ][\w&’'.-]{0,40}\w|[A-Z])"
 _BESIDE = re.compile(
@@ -118,129 +121,87 @@ _BESIDE = re.compile(
     rf"(?P<long>{_OF_NAME}(?:[ ](?:(?:{_any(kinds.INSIDE)})[ ]){{0,2}}{_OF_NAME}){{0,7}})"
     r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
-_ABBREVIATION = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\s*\Z")
-_PARTS = re.compile(r"(\(?[^\W\d]*(?=\d)|\(?)(\d*)(.*)")
-# The beginning of a text, and what separates its number from its title.
-_MARKS, _SEPARATOR = re.compile(r"[\s#*_>=-]*"), re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
-# The rows of texts by levels of an identifier, each with the family of that identifier.
-_Index = dict[Path, list[tuple[int, str]]]
+_BEFORE = re.compile(r"(?:\A|[\s(])([A-Z]{2,12})[ \u00a0]*\Z")
+# What separates the number of a text from its title.
+_SEPARATOR = re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
 
 
 @keep
 def read_series(text: Text) -> list[Series]:
     """The numbers that stand in a text, of whatever kind."""
-    return [*_iterate_series(text.plain, not _LETTERED.isdisjoint(text.words), len(text.plain))]
-
-
-def _iterate_series(plain: str, lettered: bool, end: int) -> Iterator[Series]:
-    firsts = [_FIRST] + [_FIRST_HAN] * ("第" in plain) + [_FIRST_LETTER] * lettered
-    starts, end = [match.start() for first in firsts for match in first.finditer(plain, 0, end)], 0
-    for start in starts if len(firsts) == 1 else sorted(starts):
-        if start >= end and (series := _read_series(plain, start)) is not None:
-            yield series
-            end = series.end
+    found, end = list[Series](), 0
+    while start := _START.search(text.plain, end):
+        series = _read_series(text.plain, start.start())
+        found += [series] if series else []
+        end = series.end if series else start.end()
+    return found
 
 
 def _read_series(text: str, start: int) -> Series | None:
-    """The numbers from this place on."""
-    token = text[max(0, start - _BACK) : start]
-    token = token[max(token.rfind(" "), token.rfind("\n")) + 1 :]
-    code = _LETTERS.search(token) if token and token.isascii() else None
-    if code and (code["mark"] == "-" or fold(code["letters"]) not in _FAMILY):
-        # "Rule A4.3.2"
-        word, gap, place = _read_word(text, start - len(token) + code.start())
-        word, place = (word, place) if gap else ("", start - len(token) + code.start())
-    else:
-        word, gap, place = _read_word(text, start)
-        # "v2"
-        if word and not gap and not code and (word[-1].islower() or word[-1].isupper()):
-            return None
-        code = None
-        if word.lower() in _NUMBER_SIGNS and (earlier := _read_word(text, place))[0]:
-            word, _, place = earlier
-    pattern = _LETTER if text[start].isupper() else _NUMBER
-    if pattern is _LETTER and not (word[:1].isupper() and fold(word) in _LETTERED):
+    """The numbers from this place on, and the word before them."""
+    first = _FIRST.match(text, start)
+    if first and first["letters"] and not first["dash"] and fold(first["letters"]) in _FAMILY:
+        # "Art.6"
+        start = first.start("number")
+        first = _FIRST.match(text, start)
+    if not first:
         return None
-    number, is_last, paths, behind = pattern.match(text, start), False, list[tuple[Path, bool]](), ""
-    if number is not None and not word and not code and text[number.end() : number.end() + 3].isascii():
+    word, place = _read_word(text, start)
+    if first["letter"] and not (word[:1].isupper() and fold(word) in _LETTERED):
+        return None
+    path = split_number(first["letters"], first["letter"] or first["number"], first["inserted"])
+    if not (word or first["letters"] or first["unit"] or first["other"]):
         # Most numbers say nothing.
-        path, end = split_number("", number["number"]), number.end()
-        return Series(start, end, "", "", ((path, False),)) if not start or _is_telling(path) else None
-    end = start
-    while number is not None:
-        level, letters, stop = number["number"], number["letters"] or "", number.end()
-        if not paths and code:
-            letters = code["letters"]
-            if code["mark"] == "-" and (dashed := _DASHED.match(text, stop)):
-                level, stop = level + dashed[0], dashed.end()
-        path = split_number(letters, level)
-        # "Section 4, 2024", "Section 4, E1042"
-        is_year = len(path) == 1 and path[0].isdecimal() and 1900 <= int(path[0]) < 2100
-        if paths and (is_year or (letters and not _letters_of(paths[0][0]))):
+        return Series(start, first.end(), "", "", ((path, False),)) if not start or _is_telling(path) else None
+    numbers, behind, end = list[tuple[Path, bool]](), "", start
+    item: re.Match[str] | None = first
+    while item:
+        if not item["bracket"]:
+            if bool(item["letter"]) != bool(first["letter"]) or item["letters"] not in (None, first["letters"]):
+                break
+            path = split_number(item["letters"], item["letter"] or item["number"], item["inserted"])
+        elif path[-1][0] == "(":
+            path = (*path[:-1], f"({item['bracket'].casefold()}")
+        else:
             break
-        end = stop
-        inner: re.Match[str] | None
-        if not text[end : end + 3].isascii() and (joined := _BEHIND.match(text, end)):
-            behind = joined["sign"] or joined["unit"] or joined[0]
-            end = end if joined["sign"] == joined["unit"] else joined.end()
-            path = (f"{path[0]}-{_read_han(joined['inserted'])}",) if joined["inserted"] else path
-        while (inner := _INNER.match(text, end)) and len(path) < _MOST_LEVELS:
-            path, end = (*path, f"({inner['level'].casefold()}"), inner.end()
-        paths.append((path, is_last))
-        join = _JOIN.match(text, end)
-        while path[-1][0] == "(" and join and (inner := _NEXT_BRACKET.match(text, join.end())):
-            path, end = (*path[:-1], f"({inner['level'].casefold()}"), inner.end()
-            paths.append((path, join["to"] is not None))
-            join = _JOIN.match(text, end)
-        number = pattern.match(text, join.end()) if join else None
-        is_last = join is not None and join["to"] is not None
-    return Series(place, end, word, behind, tuple(paths)) if paths else None
+        numbers.append((path, bool(item["to"])))
+        behind, end = item["unit"] or item["other"] or behind, item.end()
+        item = _NEXT.match(text, end)
+    return Series(place, end, word, behind, tuple(numbers))
 
 
-def _read_word(text: str, end: int) -> tuple[str, str, int]:
-    """The letters or sign before a place of a text, what stands between, and where they begin."""
-    before = text[max(0, end - _BACK) : end]
-    stripped = before.rstrip(" \t\n\r\xa0.:°º")
-    word = stripped.rsplit(None, 1)[-1] if stripped else ""
+def _read_word(text: str, end: int) -> tuple[str, int]:
+    """The letters or sign before a place of a text, and where they begin; not the sign in "Article No. 5"."""
+    before = text[max(0, end - _BACK) : end].rstrip(" \t\n\r\xa0.:°º")
+    word = before.rsplit(None, 1)[-1] if before else ""
     if not word.isalpha():
-        word = _LAST.search(word)[0]  # type: ignore[index]
-    return word, before[len(stripped) :], end - len(before) + len(stripped) - len(word)
+        word = _LAST_WORD.search(word)[0]  # type: ignore[index]
+    place = max(0, end - _BACK) + len(before) - len(word)
+    earlier = _read_word(text, place) if word.lower() in _NUMBER_SIGNS else ("", 0)
+    return earlier if earlier[0] else (word, place)
 
 
-class _Kinds:
-    """The families of numbers by the word before them, and what is joined to them, "第#条".
+def _find_kind(words: Mapping[str, str], series: Series) -> str | None:
+    """What is numbered, by the word before and what is joined to the number, "第#条"; None if that is not known.
 
     In scripts without capitals other words may be joined to this word: "ตามมาตรา 5".
     """
-
-    def __init__(self, families: Mapping[str, str]) -> None:
-        joined = sorted((kind for kind in families if "#" in kind or not kind[-1].islower()), key=len, reverse=True)
-        self.words, self._joined = families, [(*kind.partition("#")[::2], families[kind]) for kind in joined]
-
-    def find(self, series: Series) -> str | None:
-        """What is numbered; None if that is not known."""
-        word = fold(series.word)
-        if not series.behind and (word in self.words or not word or word[-1].islower()):
-            return self.words.get(word)
-        fits = (
-            kind for before, behind, kind in self._joined if word.endswith(before) and series.behind.startswith(behind)
-        )
-        return next(fits, None)
+    word, behind = fold(series.word), series.behind
+    starts = (0, len(word)) if word[-1:].islower() else range(len(word) + 1)
+    forms = (f"{word[a:]}#{behind[:b]}" if b else word[a:] for b in range(len(behind), -1, -1) for a in starts)
+    return next(filter(None, map(words.get, forms)), None)
 
 
-_KINDS = _Kinds(_FAMILY)
+@lru_cache(maxsize=2**14)
+def split_number(letters: str | None, number: str, inserted: str | None = None) -> Path:
+    """The levels of a number as it stands in a text, behind the letters of a code.
 
-
-def _find_document(text: str, series: Series, family: str | None) -> str:
-    """The name of a document that stands beside a series; empty if there is none, or where all is in capitals."""
-    if len(series.word) > 1 and series.word.isupper():
-        return "" if family else series.word
-    if named := _ABBREVIATION.search(text, max(0, series.start - _BACK), series.start):
-        return named["name"]
-    beside = _BESIDE.match(text, series.end)
-    name: str = (beside["long"] or beside["short"]) if beside else ""
-    # "of this Chapter", "of Part 4"
-    return "" if fold(name.partition(" ")[0].rstrip(".")) in _FAMILY else name
+    >>> split_number(None, "4.5.1 (2)(b)"), split_number("AC", "2(1)"), split_number(None, "5-bis")
+    (('4', '5', '1', '(2', '(b'), ('ac2', '(1'), ('5bis',))
+    """
+    joined = re.sub(r"[- ](?=[a-z])|[ )]", "", _INNER_WORD.sub("(", number).casefold())
+    first, *levels = re.findall(r"\(?[^.(]+", (letters or "").casefold() + joined)
+    return (_read_han(first) + (f"-{_read_han(inserted)}" if inserted else ""), *levels)
 
 
 def _read_han(number: str) -> str:
@@ -253,19 +214,7 @@ def _read_han(number: str) -> str:
     return str(total + digit)
 
 
-@lru_cache(maxsize=2**14)
-def split_number(letters: str, number: str) -> Path:
-    """The levels of a number as it stands in a text, behind the letters of a code.
-
-    >>> split_number("", "4.5.1 (2)(b)"), split_number("AC", "2(1)"), split_number("", "5-bis")
-    (('4', '5', '1', '(2', '(b'), ('ac2', '(1'), ('5bis',))
-    """
-    plain, *bracketed = number.casefold().replace(")", "").split("(")
-    plain = letters.casefold().rstrip(".-") + re.sub(r"[- ](?=[a-z]|\Z)", "", _read_han(plain))
-    return (*filter(None, plain.split(".")), *(f"({level.strip()}" for level in bracketed))
-
-
-def _as_path(family: str, path: Path) -> Path:
+def _read_roman(family: str | None, path: Path) -> Path:
     """The levels, with a Roman number of some kinds as a number."""
     digits = [_ROMAN.get(c, 0) for c in path[0]]
     if family not in kinds.ROMAN or 0 in digits:
@@ -280,7 +229,7 @@ def count_levels(path: Path) -> int:
 
 def _letters_of(path: Path) -> str:
     """The letters with which a code begins."""
-    return "" if path[0][0].isdecimal() or path[0].isalpha() else re.split(r"\d", path[0], maxsplit=1)[0]
+    return re.match(r"\D*(?=\d)|", path[0])[0]  # type: ignore[index]
 
 
 def _is_code(path: Path) -> bool:
@@ -294,9 +243,8 @@ def _is_telling(path: Path) -> bool:
     """Whether a number needs no kind: it has three levels, five digits, or letters and digits."""
     levels = count_levels(path)
     text = "".join(path[:levels])
-    if text.isdecimal():
-        return levels > 2 or len(text) > 4
-    return levels > 2 or (len(text) > 2 and (levels > 1 or text[0].isalpha()) and not text.isalpha())
+    has_letters = len(text) > 2 and (levels > 1 or text[0].isalpha()) and not text.isalpha()
+    return levels > 2 or (len(text) > 4 if text.isdecimal() else has_letters)
 
 
 @lru_cache(maxsize=2**14)
@@ -330,13 +278,13 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
 
 def _call(series: Series) -> tuple[Identifier, ...]:
     """What a text is called by its own number: a word that is not known is its kind, and capitals begin a code."""
-    family, paths, word = _KINDS.find(series), [path for path, _ in series.numbers], fold(series.word)
-    if family is None and word.isalpha() and len(word) > 1 and series.word.isupper():
+    family, paths, word = _find_kind(_FAMILY, series), [path for path, _ in series.numbers], fold(series.word)
+    if family is None and len(word) > 1 and series.word.isupper():
         family, paths = NUMBER, [(word + path[0], *path[1:]) for path in paths]
     elif family is None:
         family = f"{word}#{series.behind}" if series.behind else word
     return tuple(
-        Identifier(CODE if not family and _is_code(path) else family, _as_path(family, path)) for path in paths
+        Identifier(CODE if not family and _is_code(path) else family, _read_roman(family, path)) for path in paths
     )
 
 
@@ -347,8 +295,7 @@ def read_identifiers(text: Text) -> list[Identifier]:
     >>> [*map(str, read_identifiers(Text("4.5.1 A Person must"))), *map(str, read_identifiers(Text("§ 12 Fristen")))]
     ['4.5.1', 'section 12']
     """
-    head = _MARKS.sub("", text.plain[: 2 * _HEAD], count=1)[:_HEAD].partition("\n")[0].strip()
-    series = _read_own(head)
+    series = _read_own(text.plain[: 2 * _HEAD].lstrip("\n\t #*_>=-")[:_HEAD].partition("\n")[0].rstrip())
     return [*_call(series)] if series else []
 
 
@@ -360,31 +307,31 @@ def find_own_number(title: str) -> int:
 
 
 def _read_own(head: str) -> Series | None:
-    """The number with which a text begins, if it is its own."""
-    series = next(_iterate_series(head, lettered=True, end=_BACK), None)
-    return series if series is not None and series.start == 0 and _is_own(head, series) else None
-
-
-def _is_own(head: str, series: Series) -> bool:
-    """Whether the number with which a text begins is its own: no word of a sentence follows it.
+    """The number with which a text begins, if it is its own: no word of a sentence follows it.
 
     The kind of a number that no list has needs a separator behind the number, or the end of the line.
     """
-    path, rest, family = series.numbers[0][0], head[series.end :], _KINDS.find(series)
+    start = _START.search(head, 0, _BACK)
+    series = _read_series(head, start.start()) if start else None
+    return series if series and series.start == 0 and _is_own(head, series) else None
+
+
+def _is_own(head: str, series: Series) -> bool:
+    path, rest, family, word = series.numbers[0][0], head[series.end :], _find_kind(_FAMILY, series), series.word
     levels, separated, letters = count_levels(path), bool(_SEPARATOR.match(rest)), _letters_of(path)
     following = next(filter(str.isalnum, rest), "")
-    if letters or (series.word.isupper() and len(series.word) > 1 and family is None):
+    if letters or (word.isupper() and len(word) > 1 and family is None):
         is_long = levels > 1 or sum(map(str.isdecimal, path[0])) > 2 or "-" in head[: series.end]
-        return is_long and (letters or fold(series.word)) not in _NO_CODES
-    if not series.word and not series.behind:
+        return is_long and (letters or fold(word)) not in _NO_CODES
+    if not word and not series.behind:
         is_title = following.isalpha() and not following.islower() and rest.split()[0] not in _UNITS
         is_date = levels == 3 and 4 in (len(path[0]), len(path[2]))
         return not is_date and (levels > 2 or (levels > 1 and is_title))
-    if _find_document(head, series, family) or rest[:1].isalpha() or (following.islower() and not separated):
+    if _BESIDE.match(rest) or rest[:1].isalpha() or (following.islower() and not separated):
         return False
     # Where words are joined to a kind, a sentence begins: "ตามมาตรา 5". The first one of Arabic is an article.
-    word, first = fold(series.word), series.word[:1]
-    is_kind = word in _FAMILY or word.removeprefix("ال") in _FAMILY or (series.behind and len(word) < 2)
+    folded, first = fold(word), word[:1]
+    is_kind = folded in _FAMILY or folded.removeprefix("ال") in _FAMILY or (series.behind and len(word) < 2)
     return bool(is_kind) or (family is None and first == first.title() and (separated or first == first.lower()))
 
 
@@ -414,29 +361,28 @@ class Citations:
         titles: Sequence[str],
     ) -> None:
         self._sources, self._titles = sources, titles
-        # The rows by the identifiers of each document, and by those of codes; by the beginnings of numbers, of which
-        # they are parts.
-        self._exact: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
-        self._parts: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
+        # For each document, and for codes: by identifiers and what they are parts of, each row that has one, its
+        # family, and whether it is the whole identifier.
+        self._rows: dict[Hashable, dict[Path, list[tuple[int, str, bool]]]] = defaultdict(lambda: defaultdict(list))
         # The last levels of all numbers, and of what they are parts of, by the levels before; the sources of families.
-        self._last: dict[Path, set[str]] = defaultdict(set)
+        self._levels: dict[Path, set[str]] = defaultdict(set)
         self._sources_of: dict[str, dict[Hashable, None]] = defaultdict(dict)
-        own = {family for called in identifiers for family, _ in called}.difference(_NO_KINDS)
+        own = {family for called in identifiers for family, _ in called} - _NO_KINDS
+        # A word to which another kind is joined begins a sentence.
         joined = {family for family in own for kind in own if family != kind and family.endswith(kind)}
+        self._kinds = _FAMILY | {kind: kind for kind in own - joined}
         for row, called in enumerate(identifiers):
             for family, path in called:
-                if family not in joined:
-                    document = CODE if family == CODE else sources[row]
-                    self._exact[document][path].append((row, family))
-                    self._sources_of[family][sources[row]] = None
-                    for place, level in enumerate(path):
-                        self._last[path[:place]].add(level)
-                        if place:
-                            self._parts[document][path[:place]].append((row, family))
-        known = [(*path, level) for path, levels in self._last.items() for level in levels]
+                if family in joined:
+                    continue
+                self._sources_of[family][sources[row]] = None
+                rows = self._rows[CODE if family == CODE else sources[row]]
+                for depth, level in enumerate(path):
+                    self._levels[path[:depth]].add(level)
+                    rows[path[: depth + 1]].append((row, family, depth + 1 == len(path)))
+        known = [(*path, level) for path, levels in self._levels.items() for level in levels]
         self._has_paragraphs = any(path[-1][0] == "(" for path in known)
-        self._letters = {letters for path in known if (letters := _letters_of(path))}
-        self._kinds = _Kinds(_FAMILY | {kind: kind for kind in own - joined}) if own else _KINDS
+        self._letters = set(map(_letters_of, known))
         # A text without a kind has no citation, unless there are numbers that need none.
         self._reads_all = any(map(_is_telling, known))
 
@@ -453,14 +399,16 @@ class Citations:
         """
         for row, text in enumerate(texts):
             for (family, path), source in () if row in skipped else self._read(text, row):
-                whole = path
+                exact, parts = self._find_rows(source, family, path)
                 # A paragraph that has no text of its own is in the text of its section.
-                while not (exact := _agreeing(self._exact[source], family, whole)) and whole[-1][0] == "(":
+                whole = path
+                while not exact and whole[-1][0] == "(":
                     whole = whole[:-1]
+                    exact, _ = self._find_rows(source, family, whole)
                 # The texts of one number may belong to several documents, if these are not known.
                 if exact and (source is not None or len(exact) == 1):
                     yield row, exact, 1.0
-                if parts := [part for part in _agreeing(self._parts[source], family, path) if part != row]:
+                if parts := [part for part in parts if part != row]:
                     yield row, parts, 1 / len(parts)
 
     def find_uncited(self, text: Text, row: int) -> Iterator[tuple[Identifier, Hashable | None]]:
@@ -471,80 +419,86 @@ class Citations:
         for citation, source in self._read(text, row):
             family, path = citation
             path = path if self._has_paragraphs else path[: count_levels(path)]
-            if family != NUMBER and not _agreeing(self._exact[source], family, path):
+            if family != NUMBER and not self._find_rows(source, family, path)[0]:
                 yield citation, self._sources[row] if family == CODE else source
+
+    def _find_rows(self, document: Hashable, family: str, path: Path) -> tuple[list[int], list[int]]:
+        """The rows of a document that are called so, and those of its parts, without those of another kind.
+
+        Numbers of several levels agree whatever their kinds are, unless only one is of an annex.
+        """
+        several = count_levels(path) > 1 and family != kinds.ANNEX
+        found = [
+            (row, is_whole)
+            for row, other, is_whole in self._rows[document].get(path, ())
+            if not family or other in (family, NUMBER) or (several and other != kinds.ANNEX)
+        ]
+        return [row for row, is_whole in found if is_whole], [row for row, is_whole in found if not is_whole]
 
     def _read(self, text: Text, row: int) -> Iterable[tuple[Identifier, Hashable | None]]:
         """What the text at this row cites by number or code, each once, with its source; that of a code is ``CODE``."""
         reads_all = self._reads_all or not text.text.isascii()
-        if not self._last or not (reads_all or not self._kinds.words.keys().isdisjoint(text.words)):
+        if not self._levels or not (reads_all or not self._kinds.keys().isdisjoint(text.words)):
             return ()
-        return dict.fromkeys(chain.from_iterable(self._read_series(text, row, one) for one in read_series(text)))
+        return dict.fromkeys(chain.from_iterable(self._cite(text, row, series) for series in read_series(text)))
 
-    def _read_series(self, text: Text, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
+    def _cite(self, text: Text, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
         """The citations of numbers of a known kind, and of those that need none."""
-        numbers, family = series.numbers, self._kinds.find(series)
-        if _is_code(numbers[0][0]):
-            family = None
-        elif family is None and series.word.isupper() and (word := fold(series.word)) in self._letters:
-            # "SYSC 4.1.1R"
-            numbers = tuple(((word + path[0], *path[1:]), is_last) for path, is_last in numbers)
-        sources, before = None, None
-        for number, is_last in numbers:
-            path = _as_path(family or NUMBER, number)
-            for one in (*(self._list_between(before, path) if before and is_last else ()), path):
-                levels = count_levels(one)
-                is_known = _letters_of(one) in self._letters or one[levels - 1] in self._last.get(one[: levels - 1], ())
-                if (is_known and _is_telling(one)) if family is None else (family != kinds.PARAGRAPH or levels > 1):
-                    if family is None and _is_code(one):
-                        yield Identifier(CODE, one), CODE
-                    else:
-                        sources = self._find_sources(text.plain, row, series, family) if sources is None else sources
-                        yield from ((Identifier(family or NUMBER, one), source) for source in sources)
+        family, word = _find_kind(self._kinds, series), fold(series.word)
+        if _is_code(series.numbers[0][0]):
+            family, word = None, ""
+        # "SYSC 4.1.1R"
+        letters = word if family is None and series.word.isupper() and word in self._letters else ""
+        cited, before = list[Path](), Path()
+        for number, is_last in series.numbers:
+            path = _read_roman(family, (letters + number[0], *number[1:]))
+            cited += [*(self._list_between(before, path) if is_last else ()), path]
             before = path
+        if family is None:
+            cited = [path for path in cited if _is_telling(path) and _letters_of(path) in self._letters]
+        elif family == kinds.PARAGRAPH:
+            cited = [path for path in cited if count_levels(path) > 1]
+        documents = self._find_documents(text.plain, row, series, family) if cited else ()
+        for path in cited:
+            if family is None and _is_code(path):
+                yield Identifier(CODE, path), CODE
+            else:
+                yield from ((Identifier(family or NUMBER, path), document) for document in documents)
 
     def _list_between(self, first: Path, last: Path) -> list[Path]:
         """The numbers between two that differ in their last level: whole numbers, and all that the texts have."""
         low, high = _order(first[-1]), _order(last[-1])
-        if first[:-1] != last[:-1] or low[0] != high[0]:
+        if first[:-1] != last[:-1]:
             return []
-        numbers = range(low[1] + 1, high[1])
-        between = dict.fromkeys(f"{low[0]}{number}" for number in numbers) if len(numbers) <= _LONGEST_RANGE else {}
-        known = sorted(level for level in self._last.get(first[:-1], ()) if low < _order(level) < high)
-        between |= dict.fromkeys(known)
-        return [(*first[:-1], level) for level in between]
+        numbers = range(low[1] + 1, high[1]) if len(low) == len(high) == 3 and low[0] == high[0] else range(0)
+        between = {f"{low[0]}{number}" for number in numbers[:_LONGEST_RANGE]}
+        between |= {level for level in self._levels[first[:-1]] if low < _order(level) < high}
+        return [(*first[:-1], level) for level in sorted(between, key=_order)]
 
-    def _find_sources(self, text: str, row: int, series: Series, family: str | None) -> list[Hashable | None]:
+    def _find_documents(self, text: str, row: int, series: Series, family: str | None) -> list[Hashable | None]:
         """The documents with the name that stands beside a series; else the only one of its kind, or that of the row.
 
         A name that no document has leads nowhere. But behind a number that needs no kind it may be another word, and
         so may it in "§ 3 BGB" of the only document.
         """
-        if name := _find_document(text, series, family):
+        before = _BEFORE.search(text, max(0, series.start - _BACK), series.start + (0 if family else len(series.word)))
+        beside = _BESIDE.match(text, series.end)
+        name = before[1] if before else (beside["long"] or beside["short"]) if beside else ""
+        # "SECTION 4 OF THE ACT", "of Part 4"
+        in_capitals = family is not None and len(series.word) > 1 and series.word.isupper()
+        if name and not in_capitals and fold(name.partition(" ")[0].rstrip(".")) not in _FAMILY:
             words = {word for word in split_words(name) if word not in _NO_NAMES}
             found = dict.fromkeys(source for source, own in self._words if words and words <= own)
-            behind = name == series.word or text[series.end : series.end + _BACK].lstrip(" ,\xa0").startswith(name)
-            if found or not behind or (family and len({*self._sources}) > 1):
+            is_sure = family if before else beside and beside["long"]
+            if found or is_sure or (family and len({*self._sources}) > 1):
                 return [*found]
         of_kind = self._sources_of.get(family or NUMBER, {}) if family not in _NO_KINDS else {}
         return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
 
 
-def _order(level: str) -> tuple[str, int, str]:
-    """How levels are counted: by the bracket or letters before their number, then by the number."""
-    before, number, behind = _PARTS.match(level).groups()  # type: ignore[union-attr]
-    return before, int(number or 0), behind
-
-
-def _agreeing(index: _Index, family: str, path: Path) -> list[int]:
-    """The rows with this path in the index, without those of another kind.
-
-    Numbers of several levels agree whatever their kinds are, unless only one is of an annex.
-    """
-    if not (rows := index.get(path)):
-        return []
-    kin, several = {family, NUMBER}, count_levels(path) > 1 and family != kinds.ANNEX
-    return [row for row, other in rows if other in kin or not family or (several and other != kinds.ANNEX)]
+def _order(level: str) -> list[Any]:
+    """How levels are counted: what stands before their number, the number, and what stands behind it."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", level)]
 
 
 def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:

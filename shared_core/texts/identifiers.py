@@ -75,7 +75,8 @@ _START = re.compile(
     rf"(?:[0-9A-Z]|{_IN_HAN})(?:(?<=\d)(?<![\d_$€£¥#=~^+{_CASED}].)(?<!\d[.,:].)|(?<=第.)"
     r"|(?<=[A-Z])(?<![\w./\\@-].)(?:(?=[A-Za-z./&-]{0,30}+\d)|(?:(?<=[IVXLC])[IVXLC]{1,5})?(?![\w'’])))"
 )
-_LEVEL = r"\d{1,10}+(?:[A-Za-z](?!\w))?"
+# One level: "5", "5a", "5/A", "5º-A", "5 a §".
+_LEVEL = rf"\d{{1,10}}+(?:(?:o?[-/](?=[A-Z])|[ ](?=[a-z][ ]?§))?[{_CASED}](?!\w))?"
 _BRACKET = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
 # Before an inner level that has no brackets: "Abs. 2".
 _INNER = rf"[ \u00a0]{{0,2}},?[ \u00a0]{{0,2}}(?:{kinds.INNER})\b\.?[ \u00a0]{{0,2}}"
@@ -99,14 +100,17 @@ _NEXT = re.compile(
     rf"|,?\s*+(?:{kinds.AND})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+(?!(?:19|20)\d\d\b(?!\.\d))"
     rf"(?:\((?P<bracket>\d{{1,3}}[a-z]?|[a-z]{{1,3}})\)|{_NUMBER})"
 )
-# The name of a document beside a number: after "of", or an abbreviation ("DSGVO"); and one before the kind.
-_OF_NAME = r"(?:[A-ZÄÖÜÉÀÈÁ][\w&’'.-]{0,40}\w|[A-Z])"
-_BESIDE = re.compile(
-    rf"[ \u00a0]*,?[ \u00a0](?:(?:{kinds.OF})[ \u00a0]+(?:(?:{kinds.THE})[ ’'])?"
-    rf"(?P<long>{_OF_NAME}(?:[ ](?:(?:{kinds.INSIDE})[ ]){{0,2}}{_OF_NAME}){{0,7}})"
-    r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
+# The name of a document behind a number: after "of", which cases of Cyrillic do not need, or an abbreviation ("DSGVO");
+# and one before the kind.
+_CAPITAL = r"[A-ZÄÖÜÉÀÈÁΑ-ΩА-Я]"
+_NAME = (
+    rf"{_CAPITAL}[\w&’'.-]{{0,40}}(?:[ ](?:(?:{kinds.INSIDE})[ ](?:the[ ])?)?{_CAPITAL}[\w&’'.-]{{0,40}}){{0,7}}(?<!\W)"
 )
-_BEFORE = re.compile(r"(?:\A|[\s(])([A-Z]{2,12})[ \u00a0]*\Z")
+_BEHIND = re.compile(
+    rf"[ \u00a0]*,?[ \u00a0](?:(?:(?:{kinds.OF})[ \u00a0]+(?:(?:{kinds.THE})[ ’'])?|(?=[А-Я]))(?P<long>{_NAME})"
+    rf"|(?P<short>(?=\w*[A-Z]\w*[A-Z]){_CAPITAL}[\w-]{{1,12}}))(?!\w)"
+)
+_BEFORE = re.compile(rf"(?:\b(?P<long>{_NAME})(?:,|[ ]\()[ ]?|(?:\A|[\s(])(?P<short>[A-Z]{{2,12}})[ \u00a0]*)\Z")
 # What separates the number of a text from its title.
 _SEPARATOR = re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
 
@@ -152,10 +156,9 @@ def _read_series(text: str, start: int) -> Series | None:
             break
         numbers.append((path, bool(item["to"])))
         behind, end = item["unit"] or item["other"] or behind, item.end()
-        if not (word or behind or first["letters"]):
+        if not (word or behind or first["letters"]) and _find_family(path) is None:
             # Most numbers say nothing.
-            is_telling = not start or _find_family(path) is not None
-            return Series(start, end, "", "", tuple(numbers)) if is_telling else None
+            return None if start else Series(0, end, "", "", tuple(numbers))
         item = _NEXT.match(text, end)
     return Series(place, end, word, behind, tuple(numbers))
 
@@ -174,7 +177,7 @@ def _read_word(text: str, end: int) -> tuple[str, int]:
 @lru_cache(maxsize=2**14)
 def _split_number(letters: str | None, number: str, inserted: str | None, is_roman: bool) -> Path:
     """The levels of a number as it stands in a text: "AC-2 (1)(b)" as "ac2", "(1", "(b"."""
-    joined = re.sub(r"[- ](?=[a-z])|[ )]", "", re.sub(_INNER, "(", number).casefold())
+    joined = re.sub(r"(?<=\d)o|[/ -]+(?=[^\W\d])|[ )]", "", re.sub(_INNER, "(", number).casefold())
     first, *levels = re.findall(r"\(?[^.(]+", (letters or "").casefold() + joined)
     behind = f"-{_read_numeral(inserted)}" if inserted else ""
     return (_read_numeral(first, is_roman) + behind, *levels)
@@ -282,7 +285,7 @@ def read_own(head: str) -> Series | None:
     """
     start = _START.search(head, 0, _BACK)
     series = _read_series(head, start.start()) if start else None
-    if not series or series.start:
+    if not series or series.start or not all(is_last for _, is_last in series.numbers[1:]):
         return None
     (family, path), *_ = _call(series)
     word, rest, levels, letters = fold(series.word), head[series.end :], count_levels(path), _letters_of(path)
@@ -299,7 +302,7 @@ def read_own(head: str) -> Series | None:
         is_kind = word in _FAMILY or word.removeprefix("ال") in _FAMILY or (series.behind and len(word) < 2)
         first, is_known = series.word[:1], family in kinds.FAMILIES or bool(letters)
         is_new = not is_known and first == first.title() and (separated or first == first.lower())
-        goes_on = _BESIDE.match(rest) or rest[:1].isalpha() or (following.islower() and not separated)
+        goes_on = _BEHIND.match(rest) or rest[:1].isalpha() or (following.islower() and not separated)
         is_own = bool(is_kind or is_new) and not goes_on
     return series if is_own else None
 
@@ -343,7 +346,7 @@ class Citations:
     def _words(self) -> list[tuple[Hashable, set[str]]]:
         """Each source, with its words and those of each title of one of its texts."""
         named = dict.fromkeys(zip(self._sources, self._titles, strict=True))
-        return [(source, set(split_words(f"{source} {title}"))) for source, title in named]
+        return [(source, set(read_text(f"{source} {title}").terms)) for source, title in named]
 
     def find_cited(self, texts: Sequence[Text], skipped: Container[int] = ()) -> Iterator[tuple[int, list[int], float]]:
         """What each text cites, but for the ``skipped`` rows: its row, the rows it leads to, and how clearly.
@@ -425,17 +428,19 @@ class Citations:
         A name that no document has leads nowhere. But behind a number that needs no kind it may be another word, and
         so may it in "§ 3 BGB" of the only document.
         """
-        before = _BEFORE.search(text, max(0, series.start - _BACK), series.start + (0 if family else len(series.word)))
-        beside = _BESIDE.match(text, series.end)
-        name = before[1] if before else (beside["long"] or beside["short"]) if beside else ""
-        # "SECTION 4 OF THE ACT", "of Part 4"
+        behind, place = _BEHIND.match(text, series.end), series.start + (0 if family else len(series.word))
+        before, is_alone = _BEFORE.search(text, max(0, place - _BACK), place), len({*self._sources}) == 1
+        named = [(behind["long"], True), (behind["short"], family and not is_alone)] if behind else []
+        named += [(before["long"], False), (before["short"], family)] if before else []
+        # "SECTION 4 OF THE ACT"
         in_capitals = family is not None and len(series.word) > 1 and series.word.isupper()
-        if name and not in_capitals and fold(name.partition(" ")[0].rstrip(".")) not in _FAMILY:
-            words = {word for word in split_words(name) if word not in kinds.NO_NAMES.split()}
-            found = dict.fromkeys(source for source, own in self._words if words and words <= own)
-            is_sure = family if before else beside and beside["long"]
-            if found or is_sure or (family and len({*self._sources}) > 1):
-                return [*found]
+        for name, is_sure in () if in_capitals else named:
+            # "of Part 4"
+            if name and fold(name.partition(" ")[0].rstrip(".")) not in _FAMILY:
+                words = {word for word in split_words(name) if word not in kinds.NO_NAMES.split()}
+                found = dict.fromkeys(source for source, own in self._words if words and words <= own)
+                if found or is_sure:
+                    return [*found]
         of_kind = self._sources_of.get(family or NUMBER, ())
         return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
 

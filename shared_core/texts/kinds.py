@@ -33,7 +33,22 @@ KIND_WORDS = {
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED, ROMAN = (CHAPTER, ANNEX, ARTICLE), (CHAPTER, ARTICLE)
 # Between the kind and the number: "Article No. 5".
-NUMBER_SIGNS = ("no", "nr", "n", "number", "num", "nummer", "nos", "número", "numéro", "numero")
+NUMBER_SIGNS = (
+    "no",
+    "nr",
+    "n",
+    "number",
+    "num",
+    "nummer",
+    "nos",
+    "número",
+    "numéro",
+    "numero",
+    "from",
+    "dal",
+    "с",
+    "من",
+)
 # Between two numbers, and between the first and the last one of a range.
 AND = "and|or|und|oder|sowie|et|ou|y|o|e|en|of|и|или|و|أو|और"
 TO, TO_JOINED = "to|through|thru|bis|à|a|al|tot en met|tot|t/m|до|по|إلى|الى|से", "から|至|到|부터"
@@ -45,7 +60,7 @@ INNER = (
     "lettera|lid|onder|paragraphe|paragraph|para|point|ч|часть|п|пункт"
 )
 # Before and inside of the name of a document: "Section 5 of the Financial Services Act".
-OF, INSIDE = "of|in|under|to|des|der|du|de|del|della|dell|do|da|van", "of|and|the|on|for|des|der|de"
+OF, INSIDE = "of|in|under|to|des|der|du|de|del|della|dell|do|da|van|του|της", "of|and|on|for|des|der|de"
 THE = "the|la|las|los|el|l|het|de"
 # Letters before digits that make an amount or a year, and capitals behind a number of two levels: "3.5 Million".
 NO_CODES = ("fy", "cy", "hy", "eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "aud", "cad", "aed", "rmb")

@@ -21,8 +21,7 @@ from .words import Text, keep, read_text, split_words
 
 # The family of codes, which mean the same in every document; and of numbers whose kind is not known.
 CODE, NUMBER = "code", ""
-# The most numbers in a range ("Sections 4 to 6"). How many characters are looked at in the beginning of a text, and
-# before a number.
+# The most numbers in a range. How many characters are looked at in the beginning of a text, and before a number.
 _LONGEST_RANGE, _HEAD, _BACK = 100, 200, 40
 
 Path = tuple[str, ...]
@@ -62,8 +61,6 @@ _FAMILY = {
     for family, words in zip(kinds.FAMILIES, language.split("|"), strict=True)
     for word in words.split()
 }
-# Families that are no words with which texts write their own numbers.
-_NO_KINDS = {*kinds.FAMILIES, CODE, NUMBER}
 # Japanese and Chinese numerals, and Roman ones, each with its value.
 _HAN = {c: int(unicodedata.numeric(c)) for c in "〇零一二三四五六七八九十百千"} | {"两": 2}
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
@@ -100,15 +97,12 @@ _NEXT = re.compile(
     rf"|,?\s*+(?:{kinds.AND})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+(?!(?:19|20)\d\d\b(?!\.\d))"
     rf"(?:\((?P<bracket>\d{{1,3}}[a-z]?|[a-z]{{1,3}})\)|{_NUMBER})"
 )
-# The name of a document behind a number: after "of", which cases of Cyrillic do not need, or an abbreviation ("DSGVO");
-# and one before the kind.
-_CAPITAL = r"[A-ZÄÖÜÉÀÈÁΑ-ΩА-Я]"
-_NAME = (
-    rf"{_CAPITAL}[\w&’'.-]{{0,40}}(?:[ ](?:(?:{kinds.INSIDE})[ ](?:the[ ])?)?{_CAPITAL}[\w&’'.-]{{0,40}}){{0,7}}(?<!\W)"
-)
+# The name of a document behind a number, after "of" (a case in Russian), or an abbreviation; and before a kind.
+_CAPITAL = r"[A-ZÄÖÜÉÀÈÁΑ-ΩА-Я][\w&’'.-]{0,40}"
+_NAME = rf"{_CAPITAL}(?:[ ](?:(?:{kinds.INSIDE})[ ](?:the[ ])?)?{_CAPITAL}){{0,7}}(?<!\W)"
 _BEHIND = re.compile(
     rf"[ \u00a0]*,?[ \u00a0](?:(?:(?:{kinds.OF})[ \u00a0]+(?:(?:{kinds.THE})[ ’'])?|(?=[А-Я]))(?P<long>{_NAME})"
-    rf"|(?P<short>(?=\w*[A-Z]\w*[A-Z]){_CAPITAL}[\w-]{{1,12}}))(?!\w)"
+    r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
 _BEFORE = re.compile(rf"(?:\b(?P<long>{_NAME})(?:,|[ ]\()[ ]?|(?:\A|[\s(])(?P<short>[A-Z]{{2,12}})[ \u00a0]*)\Z")
 # What separates the number of a text from its title.
@@ -139,17 +133,15 @@ def _read_series(text: str, start: int) -> Series | None:
     family, is_letter = _FAMILY.get(fold(word)), first["number"][0].isupper()
     if is_letter and not (word[:1].isupper() and family in kinds.LETTERED):
         return None
-    if first["unit"] == "§" and not family:
-        # "enligt 3 §"
-        word = "§"
+    # "enligt 3 §"
+    word = "§" if first["unit"] == "§" and not family else word
     path, numbers, behind, end = Path(), list[tuple[Path, bool]](), "", start
     item: re.Match[str] | None = first
     while item:
         if not item["bracket"]:
             if item["number"][0].isupper() != is_letter or item["letters"] not in (None, first["letters"]):
                 break
-            is_roman = is_letter and family in kinds.ROMAN
-            path = _split_number(item["letters"], item["number"], item["inserted"], is_roman)
+            path = _split_number(item["letters"], item["number"], item["inserted"], is_letter and family in kinds.ROMAN)
         elif path[-1][0] == "(":
             path = (*path[:-1], f"({item['bracket'].casefold()}")
         else:
@@ -323,10 +315,10 @@ class Citations:
     def __init__(
         self, called: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None], titles: Sequence[str]
     ) -> None:
-        self._sources, self._titles = sources, titles
-        # The rows and families by the identifiers of each document, and of codes (True), and by what they are parts of.
+        self._sources, self._titles, self._is_alone = sources, titles, len({*sources}) == 1
+        # Rows and families by document, or ``CODE``, by whether they are called so or are parts of it, and by levels.
         self._rows: dict[Hashable, dict[Path, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
-        # The last levels of all numbers, and of what they are parts of, by the levels before; the sources of kinds.
+        # The next levels of all numbers by the levels before, and the sources of kinds that no list has.
         self._levels, self._sources_of = defaultdict[Path, set[str]](set), defaultdict[str, set[Hashable]](set)
         for row, identifiers in enumerate(called):
             for family, path in identifiers:
@@ -334,7 +326,7 @@ class Citations:
                 for depth, level in enumerate(path, start=1):
                     self._levels[path[: depth - 1]].add(level)
                     self._rows[document, depth == len(path)][path[:depth]].append((row, family))
-                if family not in _NO_KINDS:
+                if family not in (*kinds.FAMILIES, CODE, NUMBER):
                     self._sources_of[family].add(sources[row])
         known = [(*path, level) for path, levels in self._levels.items() for level in levels]
         self._kinds = _FAMILY | {kind: kind for kind in self._sources_of}
@@ -349,10 +341,7 @@ class Citations:
         return [(source, set(read_text(f"{source} {title}").terms)) for source, title in named]
 
     def find_cited(self, texts: Sequence[Text], skipped: Container[int] = ()) -> Iterator[tuple[int, list[int], float]]:
-        """What each text cites, but for the ``skipped`` rows: its row, the rows it leads to, and how clearly.
-
-        A citation leads to the m parts of a section by 1/m each.
-        """
+        """Each row that is not ``skipped``, rows that it cites, and how clearly: 1/m for m parts of a section."""
         for row, text in enumerate(texts):
             for (family, path), source in () if row in skipped else self._read(text, row):
                 # The texts of one number may belong to several documents, if these are not known.
@@ -362,10 +351,7 @@ class Citations:
                     yield row, parts, 1 / len(parts)
 
     def find_uncited(self, text: Text, row: int) -> Iterator[tuple[Identifier, Hashable | None]]:
-        """The numbers and codes that the text at this row cites and no text is called, with their sources.
-
-        A code has the source of the text that cites it.
-        """
+        """What a text cites and no text is called, each with its source; that of a code is the source of the row."""
         for cited, source in self._read(text, row):
             if cited.family != NUMBER and not self._find_rows(source, *cited):
                 yield cited, self._sources[row] if cited.family == CODE else source
@@ -375,11 +361,9 @@ class Citations:
 
         Numbers of several levels agree whatever their kinds are, unless only one is of an annex.
         """
-        several = count_levels(path) > 1 and family != kinds.ANNEX
+        deep = count_levels(path) > 1 and family != kinds.ANNEX
         rows = self._rows[document, is_whole].get(path, ())
-        found = [
-            row for row, kind in rows if not family or kind in (family, NUMBER) or (several and kind != kinds.ANNEX)
-        ]
+        found = [row for row, kind in rows if not family or kind in (family, NUMBER) or (deep and kind != kinds.ANNEX)]
         # A paragraph that has no text of its own is in the text of its section.
         is_inside = not found and is_whole and path[-1][0] == "("
         return self._find_rows(document, family, path[:-1]) if is_inside else found
@@ -418,7 +402,7 @@ class Citations:
         if first[:-1] != last[:-1] or not low < high:
             return []
         between = {level for level in self._levels[first[:-1]] if low < _order(level) < high}
-        if low[::2] == high[::2]:
+        if low[::2] == high[::2] and len(low) == 3:
             between |= {f"{low[0]}{number}{low[2]}" for number in range(low[1] + 1, high[1])[:_LONGEST_RANGE]}
         return [(*first[:-1], level) for level in sorted(between, key=_order)]
 
@@ -429,18 +413,20 @@ class Citations:
         so may it in "§ 3 BGB" of the only document.
         """
         behind, place = _BEHIND.match(text, series.end), series.start + (0 if family else len(series.word))
-        before, is_alone = _BEFORE.search(text, max(0, place - _BACK), place), len({*self._sources}) == 1
-        named = [(behind["long"], True), (behind["short"], family and not is_alone)] if behind else []
-        named += [(before["long"], False), (before["short"], family)] if before else []
+        before = _BEFORE.search(text, max(0, place - _BACK), place)
+        named = [(behind["long"], True), (behind["short"], bool(family) and not self._is_alone)] if behind else []
+        named += [(before["long"], False), (before["short"], bool(family))] if before else []
         # "SECTION 4 OF THE ACT"
         in_capitals = family is not None and len(series.word) > 1 and series.word.isupper()
         for name, is_sure in () if in_capitals else named:
             # "of Part 4"
             if name and fold(name.partition(" ")[0].rstrip(".")) not in _FAMILY:
-                words = {word for word in split_words(name) if word not in kinds.NO_NAMES.split()}
-                found = dict.fromkeys(source for source, own in self._words if words and words <= own)
+                words = {*split_words(name)}.difference(kinds.NO_NAMES.split())
+                near = {*split_words(text[series.end : series.end + 2 * _BACK])}
+                found = [(len(own & near), source) for source, own in self._words if words and words <= own]
+                best = max((number for number, _ in found), default=0)
                 if found or is_sure:
-                    return [*found]
+                    return [*dict.fromkeys(source for number, source in found if number == best)]
         of_kind = self._sources_of.get(family or NUMBER, ())
         return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
 

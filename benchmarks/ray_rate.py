@@ -34,7 +34,7 @@ WORKERS = {"one process without Ray": None, ONE: 1, TWO: 2}
 
 def main() -> None:
     made = parser(__doc__, "ray_rate.md")
-    made.add_argument("--queries", type=int, default=200_000)
+    made.add_argument("--queries", type=int, default=40_000)
     made.add_argument("--vectors", type=int, default=N, help="fewer for a short trial")
     options = made.parse_args()
     index = CACHE / f"hnsw-{options.vectors}.faiss"

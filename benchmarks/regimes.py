@@ -48,7 +48,7 @@ PAGE = "regimes.md"
 # The tables are of MiniLM. mpnet, which embeds 15 texts a second, has tables of its own, of small corpora.
 MODELS = (MINILM, MPNET)
 MOST_CHARACTERS = 430_000  # of a corpus that mpnet embeds: those of its different texts, of each the first 560
-SUMMARY = "points more than similarity"  # README.md, docs/index.md and docs/choosing.md show this table
+SUMMARY = "points more than similarity"  # README.md and docs/choosing.md show this table
 LEAST_MEAN, MOST_LOSS, MOST_LOSS_BY_REFERENCES = 4.0, 1.0, 0.5  # what is asked of the default, in points
 RESAMPLES = 2000
 

@@ -260,9 +260,9 @@ def blocks(cells: Cells) -> Iterator[Block]:
     yield ". Found: ", verdict(cells)
     yield difference_table(cells, (RRF, HIGHEST))
     yield (
-        "A sub-question that cannot be searched as it is ",
+        "A sub-question that cannot be searched for by itself ",
         f"""\
-A sub-question that cannot be searched as it is brings one set nothing. In {WIKI}, with 5 / 10 texts, it finds
+A sub-question that cannot be searched for by itself adds nothing to one set. In {WIKI}, with 5 / 10 texts, it finds
 {both(cells[WIKI].mean(ONE_SET))} with the sub-questions of both steps, {both(cells[FIRST_STEP].mean(ONE_SET))} with
 those of the first step, and {both(cells[WIKI].mean(ALONE))} with the question alone. So search for the second step when
 the first one is answered. What the sub-questions of the second step add to those of the first, in points:""",

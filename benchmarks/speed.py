@@ -36,7 +36,7 @@ from benchmarks.racing.races import BATCHES, POINTS, Found, Race, calls, data, r
 
 # Processes, turns in each, and the least seconds of a value. Turns are many and short, so that a disturbance of the
 # machine falls on few of them.
-FULL, FAST = (5, 8, 0.01), (2, 2, 0.004)
+FULL, FAST = (3, 8, 0.01), (2, 2, 0.004)
 PACKAGES = (
     "numba", "numpy", "pyversity", "langchain-core", "llama-index-core", "sentence-transformers-haystack",
     "haystack-ai", "simsimd", "pyperf",

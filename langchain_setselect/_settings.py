@@ -66,7 +66,7 @@ class SelectionSettings(Settings):
         # Users change search_kwargs in place: retriever.search_kwargs["k"] = 3.
         made: tuple[Request, dict[str, Any]]
         seen, made = self.__dict__.get("_made", (None, None))
-        contents = list_contents(self.search_kwargs)
+        contents = list_contents(self.search_kwargs) if self.search_kwargs else []
         if seen is None or len(seen) != len(contents) or not all(map(is_, seen, contents)):
             made = self._configure({}, told=() if seen is None else made[0].without_effect)
             self.__dict__["_made"] = contents, made

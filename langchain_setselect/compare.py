@@ -21,7 +21,7 @@ from shared_core.retrieval.inputs import check_instance
 from shared_core.retrieval.search import search_near, search_to_compare
 
 from .retriever import SetSelectRetriever
-from .vectors import embed_questions, need_embeddings, reader_of
+from .vectors import embed_questions, need_embeddings
 from .words import DOCUMENTS
 
 
@@ -61,8 +61,7 @@ def compare_store(
     >>> found.values[0, "recall"].mean in (0.0, 1.0), found.corpus.model
     (True, 'DeterministicFakeEmbedding')
     """
-    searched, embedding = _search(store, embeddings, k, fetch_k, search_kwargs, compares=True)
-    return searched.compare(queries, **{"model": _model_name(need_embeddings(store, embedding)), **options})
+    return _search(store, embeddings, k, fetch_k, search_kwargs, compares=True).compare(queries, **options)
 
 
 def diagnose_store(
@@ -92,28 +91,27 @@ def diagnose_store(
     >>> found.findings[0].name, round(found.findings[0].share, 2)
     ('Texts that are stored more than once', 0.67)
     """
-    searched, _ = _search(store, embeddings, k, fetch_k, search_kwargs)
-    return searched.diagnose(**options)
+    return _search(store, embeddings, k, fetch_k, search_kwargs).diagnose(**options)
 
 
 def _search(
     store: VectorStore, embeddings: Any, k: Any, fetch_k: Any, search_kwargs: Any, *, compares: bool = False
-) -> tuple[SearchedStore, Embeddings | None]:
-    """The store as a diagnosis searches it, or a comparison, by words too; and its embeddings."""
+) -> SearchedStore:
+    """The store as a diagnosis searches it, or a comparison, by words too."""
     check_instance(store, VectorStore, "store")
     sizes, fetch_k = check_options(k, fetch_k)
-    embedding, reader = embeddings or store.embeddings, reader_of(store)
+    model = need_embeddings(store, embeddings)
     # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectRetriever(
         vectorstore=store,
-        embeddings=embedding,
+        embeddings=model,
         k=max(sizes),
         fetch_k=fetch_k,
         links=None if compares else lambda document: document.metadata.get("links"),
         keyword_search=compares and DOCUMENTS.can_index(store),
     )
     request, _ = retriever._configured
-    searching = retriever._store(request, "", dict(search_kwargs or {}))
+    searching = retriever._store(model, request, dict(search_kwargs or {}))
 
     def read(document: Document) -> tuple[str, Mapping[str, Any]]:
         return document.page_content, document.metadata
@@ -121,17 +119,17 @@ def _search(
     def nearest(vector: NDArray[np.float64], number: int) -> Found:
         return Found(*run_flow(search_near(request, searching, lambda one: one.metadata.get("source"), vector, number)))
 
-    searched = SearchedStore(
+    return SearchedStore(
         type(store).__name__,
+        _model_name(model),
         sizes,
         fetch_k,
-        lambda texts: run_flow(embed_questions(need_embeddings(store, embedding), texts)),
-        lambda *asked: run_flow(search_to_compare(retriever, request, searching, fetch_k, max(sizes), read, *asked)),
-        None if reader is None else nearest,
+        lambda texts: run_flow(embed_questions(model, texts)),
+        lambda *asked: run_flow(search_to_compare(retriever, request, searching, read, *asked)),
+        nearest,
         searching.widest,
         partial(DOCUMENTS.count, store),
     )
-    return searched, embedding
 
 
 def _model_name(embeddings: Embeddings) -> str:

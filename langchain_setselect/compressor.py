@@ -13,6 +13,7 @@ from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
+from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_items, check_question, refuse_unknown
 from shared_core.retrieval.pool import Pool, drop_ambiguous, read_scores
@@ -24,7 +25,7 @@ from shared_core.retrieval.settings import Joining
 from ._settings import SelectionSettings
 from .retriever import describe_call, embed_queries, join_documents, model_of, read_ids, tell, text_of, with_scores
 from .stores.reader import FILTER_NAMES
-from .vectors import describe_embedding, fetch_or_embed, find_ids, reader_of
+from .vectors import describe_embedding, fetch_or_embed, find_ids, need_embeddings, reader_of
 
 # How the keys end under which rerankers leave their score. FlashrankRerank may put a prefix before it.
 RERANKED = ("relevance_score", "rerank_score", "reranker_score")
@@ -77,8 +78,9 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         """Where the documents' vectors will come from, in words."""
         embedding = describe_embedding(model_of(self))
         reader = reader_of(self.vectorstore)
-        looks_up = reader is not None and reader.looks_up
-        return f"store: {type(self.vectorstore).__name__}, else {embedding}" if looks_up else embedding
+        if reader is None or reader.fetch is None:
+            return embedding
+        return f"store: {type(self.vectorstore).__name__}, else {embedding}"
 
     @override
     def compress_documents(
@@ -98,22 +100,25 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
         documents = check_items(documents, Document, "Wrap a text as Document(page_content=text), and leave scores out")
         if not documents:
             return []
-        store = self.vectorstore
-        ids_of = partial(read_ids, store)
+        store, reader = self.vectorstore, reader_of(self.vectorstore)
+        model = need_embeddings(store, self.embeddings)
         reranked = next((key for d in documents for key in d.metadata if str(key).endswith(RERANKED)), RERANKED[0])
 
         def read() -> Flow[Pool]:
-            known: Any = drop_ambiguous(ids_of(documents), [document.page_content for document in documents])
+            known: Any = drop_ambiguous(read_ids(store, reader, documents), list(map(text_of, documents)))
             known = yield from find_ids(store, documents, known)
             where = self.vectorstore_kwargs or {}
-            vectors = yield from fetch_or_embed(store, model_of(self), documents, known, SetSelectCompressor, where)
+            vectors = yield from fetch_or_embed(store, model, documents, known, SetSelectCompressor, where)
             scores = None
             if request.settings.relevance is None:
                 scores = read_scores(document.metadata.get(reranked) for document in documents)
             return Pool(documents, known, text_of, text_of, vectors, scores=scores)
 
-        embedding = embed_queries(self, request, query, callbacks)
-        selected = yield from select_among(request, self, query, documents, ids_of, embedding, read(), reranked, REMEDY)
+        embedding = embed_queries(model, request, query, callbacks)
+        selecting = select_among(request, self, len(documents), embedding, read(), reranked, REMEDY)
+        if request.settings.shadow:
+            selecting = in_shadow(request, query, documents, read_ids(store, reader, documents), selecting)
+        selected = yield from selecting
         yield from tell(callbacks, partial(describe_call, self, request, selected))
         return arrange(request, selected, with_scores, join_documents)
 

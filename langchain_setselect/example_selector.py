@@ -14,15 +14,14 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.vectorstores import VectorStore
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError
+from shared_core import InvalidParameterError
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
-from shared_core.retrieval.inputs import check_instance, check_question, join_examples, join_values
+from shared_core.retrieval.inputs import check_instance, check_question, join_values
 from shared_core.retrieval.request import read_some
 from shared_core.retrieval.result import arrange
 
 from ._settings import refuse_misspelt
 from .retriever import SearchSettings
-from .vectors import reader_of
 
 
 class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
@@ -82,7 +81,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     @classmethod
     def _fill(
         cls,
-        examples: Sequence[dict[str, Any]],
+        examples: Any,
         embeddings: Any,
         vectorstore_cls: Any,
         k: Any = None,
@@ -98,24 +97,22 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
         settings |= {"input_keys": input_keys} if k is None else {"input_keys": input_keys, "k": k}
         rest = {name: settings.pop(name) for name in settings.keys() - cls.model_fields.keys()}
         refuse_misspelt(rest, cls.model_fields)
-        texts = join_examples(examples, input_keys)
+        texts = [join_values(example, input_keys, f"example {row}") for row, example in enumerate(examples)]
         rest["metadatas"] = [*map(dict, examples)]
         store: VectorStore = yield Step(
             partial(vectorstore_cls.from_texts, texts, embeddings, **rest),
             partial(vectorstore_cls.afrom_texts, texts, embeddings, **rest),
         )
-        # The store of langchain-lancedb does not tell its embeddings.
-        more = {} if store.embeddings is not None else {"embeddings": embeddings}
-        return cls(vectorstore=store, **more, **settings)
+        return cls(vectorstore=store, embeddings=embeddings, **settings)
 
     @override
     def add_example(self, example: dict[str, str]) -> str:
-        (text,) = join_examples([example], self.input_keys)
+        text = join_values(example, self.input_keys, "the example")
         return self.vectorstore.add_texts([text], metadatas=[dict(example)])[0]
 
     @override
     async def aadd_example(self, example: dict[str, str]) -> str:
-        (text,) = join_examples([example], self.input_keys)
+        text = join_values(example, self.input_keys, "the example")
         return (await self.vectorstore.aadd_texts([text], metadatas=[dict(example)]))[0]
 
     @override
@@ -129,23 +126,15 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
     def _examples(self, input_variables: dict[str, str]) -> Flow[list[dict[str, Any]]]:
         request, store_kwargs = self._configured
         question = join_values(input_variables, self.input_keys)
-        values = [input_variables[name] for name in self.input_keys or input_variables]
-        for value in values:
-            parts = value if isinstance(value, (list, tuple)) else [value]
+        for name in self.input_keys or input_variables:
+            value = input_variables[name]
+            parts = value if isinstance(value, list) else [value]
             if any(isinstance(part, (BaseMessage, PromptValue)) for part in parts):
                 check_question(value)
-        if all(value is None for value in values):
-            keys = ", ".join(input_variables) or "none"
-            raise InvalidInputError(
-                f"there is no text to select examples for; the keys of the input are {keys}. A prompt passes the "
-                "variables that its input_variables name"
-            )
         selected = yield from self._search(request, question, store_kwargs)
-        found, reader = selected.pool.items, reader_of(self.vectorstore)
-        examples = [document.metadata for document in arrange(request, selected, lambda document, *_: document)]
-        if self.example_keys:
-            for key in self.example_keys if found else ():
-                read_some(found, key, "example_keys")  # warns of a key that none of them has
-            return [{key: example.get(key) for key in self.example_keys} for example in examples]
-        hidden = reader.added_keys(self.vectorstore) if reader else ()
-        return [{key: value for key, value in example.items() if key not in hidden} for example in examples]
+        examples = [dict(document.metadata) for document in arrange(request, selected, lambda document, *_: document)]
+        if not self.example_keys:
+            return examples
+        for key in self.example_keys if selected.pool.items else ():
+            read_some(selected.pool.items, key, "example_keys")  # warns of a key that none of them has
+        return [{key: example.get(key) for key in self.example_keys} for example in examples]

@@ -27,9 +27,7 @@ class SetSelectTools(AgentMiddleware):
 
     Parameters
     ----------
-    max_tools : int, optional
-        The most tools to select. None with a ``budget``: as many as fit.
-    embeddings, always_include, **settings
+    embeddings, max_tools, always_include, **settings
         As for :func:`select_tools`.
 
     Examples

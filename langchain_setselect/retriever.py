@@ -20,27 +20,26 @@ from typing_extensions import override
 
 from shared_core import VectorSourceError
 from shared_core.errors import warn
-from shared_core.retrieval.events import describe
+from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
-    FilteredRetriever,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
-from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_items, check_question, embed_question
+from shared_core.retrieval.inputs import EmbeddedQuery, check_items, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
+from shared_core.selection.route import DEFAULT_K
 from shared_core.selectors.registry import SelectorName
 
 from ._settings import OF_DICT, SelectionSettings
-from .stores.reader import FILTER_NAMES, VectorReader, document_id
+from .stores.reader import FILTER_NAMES, VectorReader
 from .vectors import (
     check_arguments,
     describe_embedding,
@@ -55,7 +54,7 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-AnyRetriever = Runnable[str, list[Document]] | FilteredRetriever
+AnyRetriever = Runnable[str, list[Document]]
 
 
 def model_of(owner: Any) -> Any:
@@ -63,26 +62,22 @@ def model_of(owner: Any) -> Any:
     return owner.embeddings or (None if owner.vectorstore is None else owner.vectorstore.embeddings)
 
 
-def embed_queries(owner: Any, request: Request, question: str, callbacks: Callbacks) -> Flow[list[EmbeddedQuery]]:
+def embed_queries(
+    model: Embeddings, request: Request, question: str, callbacks: Callbacks
+) -> Flow[list[EmbeddedQuery]]:
     """Embed the question, its sub-questions, and the text that its perspective needs.
 
     The ``callbacks`` see the run of a Runnable that splits the question.
     """
-
     if not question.strip():
         warn("the question is empty, so the set says nothing of what is relevant: pass a text")
-
-    # The selection in shadow reads the model where an error is caught.
-    def embed(texts: list[str]) -> Flow[list[Vector]]:
-        return embed_questions(need_embeddings(owner.vectorstore, model_of(owner)), texts)
-
-    return embed_question(request.settings, question, embed, {"callbacks": callbacks})
+    return embed_question(request.settings, question, partial(embed_questions, model), {"callbacks": callbacks})
 
 
 def search_store(
     store: VectorStore,
     reader: VectorReader | None,
-    model: Callable[[], Embeddings],
+    model: Embeddings,
     kwargs: dict[str, Any],
     query: EmbeddedQuery,
     fetch_k: int,
@@ -93,7 +88,7 @@ def search_store(
     warning. A hit that the store's own search leaves out is None in place of a document.
     """
     if reader is None:
-        found: Any = yield from search_and_embed(store, model(), query, fetch_k, kwargs)
+        found: Any = yield from search_and_embed(store, model, query, fetch_k, kwargs)
     else:
         arguments = (store, query.search_vector, fetch_k)
         found = yield Step(
@@ -108,7 +103,7 @@ def search_store(
     if any(document is None for document in documents):
         rows = [row for row, document in enumerate(documents) if document is not None]
         documents, vectors = ([column[row] for row in rows] for column in (documents, vectors))
-    ids = read_ids(store, documents)
+    ids = read_ids(store, reader, documents)
     missing = [row for row, vector in enumerate(vectors) if vector is None]
     # Some stores return documents without ids. The beginning of the text then names the document.
     without = [ids[row] or documents[row].page_content[:60] for row in missing]
@@ -123,7 +118,7 @@ def search_store(
     return Pool(documents, ids, text_of, text_of, vectors, fetch_k, exhausted, without_vector=without)
 
 
-def fetch_documents(store: VectorStore, model: Callable[[], Embeddings], filtered: bool, ids: list[str]) -> Flow[Pool]:
+def fetch_documents(store: VectorStore, model: Embeddings, filtered: bool, ids: list[str]) -> Flow[Pool]:
     """The documents with these ids; none if the search is ``filtered``, because a look-up would ignore the filter."""
     documents: Sequence[Document] = []
     if not filtered:
@@ -132,19 +127,17 @@ def fetch_documents(store: VectorStore, model: Callable[[], Embeddings], filtere
         with suppress(Exception):
             documents = yield Step(partial(store.get_by_ids, ids), partial(store.aget_by_ids, ids))
     # A store may make a query of an id that it does not escape, and return other documents too.
-    every = read_ids(store, documents)
+    every = read_ids(store, reader_of(store), documents)
     rows = [row for row, name in enumerate(every) if name in ids]
     documents, known = [documents[row] for row in rows], [every[row] for row in rows]
-    vectors = yield from fetch_or_embed(store, model(), documents, known, fetch_documents)
+    vectors = yield from fetch_or_embed(store, model, documents, known, fetch_documents)
     return Pool(documents, known, text_of, text_of, vectors)
 
 
-def read_ids(store: VectorStore | None, documents: Sequence[Document]) -> list[str | None]:
-    """The documents' ids. The store's vector reader knows where the store keeps them."""
-    reader = reader_of(store)
-    if reader is None or reader.id_of is document_id:
-        return [document.id for document in documents]
-    return [reader.id_of(store, document) for document in documents]
+def read_ids(store: VectorStore | None, reader: VectorReader | None, documents: Sequence[Document]) -> list[str | None]:
+    """The documents' ids. The store's vector ``reader`` knows where the store keeps them."""
+    id_of = None if reader is None else reader.id_of
+    return [document.id if id_of is None else id_of(store, document) for document in documents]
 
 
 text_of = attrgetter("page_content")
@@ -221,7 +214,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(unwrap(call.extra_retrievers), Runnable, "LangChain")
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -238,25 +231,26 @@ class SearchSettings(SelectionSettings, Fetching):
     def _search(
         self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Flow[ItemSelection]:
-        embedding = embed_queries(self, request, question, callbacks)
-        store = self._store(request, question, store_kwargs, callbacks)
-        return search_and_select(request, self, question, embedding, store)
+        model = need_embeddings(self.vectorstore, self.embeddings)
+        embedding = embed_queries(model, request, question, callbacks)
+        selecting = search_and_select(request, self, embedding, self._store(model, request, store_kwargs, callbacks))
+        if not request.settings.shadow:
+            return (yield from selecting)
+        store, arguments = self.vectorstore, {**(self.vectorstore_kwargs or {}), **store_kwargs}
+        arguments["k"] = request.k or DEFAULT_K
+        before: list[Document] = yield Step(
+            partial(store.similarity_search, question, **arguments),
+            partial(store.asimilarity_search, question, **arguments),
+        )
+        return (yield from in_shadow(request, question, before, read_ids(store, reader_of(store), before), selecting))
 
     def _store(
-        self, request: Request, question: str, store_kwargs: dict[str, Any], callbacks: Callbacks = None
+        self, model: Embeddings, request: Request, store_kwargs: dict[str, Any], callbacks: Callbacks = None
     ) -> Store:
         store, reader = self.vectorstore, reader_of(self.vectorstore)
-        model, store_kwargs = partial(model_of, self), {**(self.vectorstore_kwargs or {}), **store_kwargs}
+        store_kwargs = {**(self.vectorstore_kwargs or {}), **store_kwargs}
         if store_kwargs:
             check_arguments(store, store_kwargs)
-
-        def before(k: int) -> Flow[list[Document]]:
-            arguments = {**store_kwargs, "k": k}
-            documents: list[Document] = yield Step(
-                partial(store.similarity_search, question, **arguments),
-                partial(store.asimilarity_search, question, **arguments),
-            )
-            return documents
 
         def find(query: EmbeddedQuery, where: Where, k: int) -> Flow[Pool]:
             assert reader is not None
@@ -278,13 +272,12 @@ class SearchSettings(SelectionSettings, Fetching):
                 partial(_retrieve, config=config),
                 partial(_search_words, store, store_kwargs, settings.extra_k, config),
                 partial(look_up, store, store_kwargs),
-                lambda: name_of_model(model()),
+                partial(name_of_model, model),
             )
         return Store(
             partial(search_store, store, reader, model, store_kwargs),
-            before,
-            partial(read_ids, store),
-            lambda texts: embed_texts(model(), texts),
+            partial(read_ids, store, reader),
+            partial(embed_texts, model),
             partial(fetch_documents, store, model, bool(store_kwargs)),
             None if reader is None else reader.widest,
             extras,

@@ -24,6 +24,7 @@ from shared_core.retrieval.result import JOINED
 from shared_core.retrieval.tools import EMPTY_QUERY, NOTHING_NEW, ParallelCalls, as_storable, remember_steps
 
 from .retriever import SetSelectRetriever, read_ids
+from .vectors import reader_of
 
 
 def create_setselect_tool(
@@ -205,7 +206,7 @@ def _read_documents(artifact: Any) -> list[Document]:
 
 def _name(retriever: SetSelectRetriever, documents: list[Document]) -> tuple[list[str | None], list[str]]:
     """The ids of documents, and the names by which ``shown`` recognises them."""
-    ids = read_ids(retriever.vectorstore, documents)
+    ids = read_ids(retriever.vectorstore, reader_of(retriever.vectorstore), documents)
     texts = [document.page_content for document in documents]
     joined = [document.metadata.get(JOINED) for document in documents]
     return ids, name_items(ids, texts, joined)

@@ -15,7 +15,6 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.utils.pydantic import get_fields
 
-from shared_core import InvalidInputError
 from shared_core.errors import warn
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import check_instance, check_question
@@ -104,10 +103,7 @@ def _select(
 def _read_query(query: Any) -> Turn:
     """What a text, a list of messages or a prompt asks."""
     if isinstance(query, (list, tuple, PromptValue)):
-        try:
-            return read_messages(convert_to_messages(query))
-        except (ValueError, NotImplementedError) as error:
-            raise InvalidInputError(f"query must be a text or a list of messages: {error}") from error
+        return read_messages(convert_to_messages(query))
     if not check_question(query).strip():
         warn("the request is empty, so all tools come back: pass what the user asks")
     return Turn([query])
@@ -126,15 +122,10 @@ def as_model(embeddings: Any) -> EmbeddingModel:
 
 def select_and_tell(selector: ToolSelector, tools: Sequence[Any], turn: Turn) -> Flow[list[Any]]:
     """The tools for what the messages ask; handlers of the run, if there is one, get the event."""
-    # A flow may go on in another thread.
     callbacks = ensure_config().get("callbacks")
-
-    def select() -> Flow[list[Any]]:
-        selection = yield from selector.select(tools, turn, {"callbacks": callbacks})
-        yield from tell(callbacks, selection.make_event)
-        return selection.tools
-
-    return select()
+    selected, make_event = yield from selector.select(tools, turn, {"callbacks": callbacks})
+    yield from tell(callbacks, make_event)
+    return selected
 
 
 def read_messages(messages: Sequence[AnyMessage | BaseMessage]) -> Turn:

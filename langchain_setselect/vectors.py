@@ -13,11 +13,11 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 from numpy.typing import NDArray
 
-from shared_core.errors import InvalidParameterError, VectorSourceError
+from shared_core.errors import VectorSourceError
 from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.extra import KnownItems
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.inputs import EmbeddedQuery, find_registered, refuse_unknown
+from shared_core.retrieval.inputs import EmbeddedQuery, check_instance, find_registered, refuse_unknown
 from shared_core.signals.embedding_models import as_embedding, as_embeddings
 
 from .stores import READERS
@@ -29,7 +29,6 @@ from .stores.reader import (
     VectorFetch,
     VectorReader,
     VectorSearch,
-    document_id,
 )
 
 # The key is a class, or the full name of a class whose package need not be installed.
@@ -43,7 +42,7 @@ def register_vector_source(
     asearch: AsyncVectorSearch | None = None,
     fetch: VectorFetch | None = None,
     afetch: AsyncVectorFetch | None = None,
-    id_of: IdOf = document_id,
+    id_of: IdOf | None = None,
     scope: Collection[str] = (),
 ) -> None:
     """Register functions that read the vectors of a store, so that no text is embedded again.
@@ -77,8 +76,7 @@ def register_vector_source(
     ...     return documents, [store.store[document.id]["vector"] for document in documents]
     >>> register_vector_source(MyStore, search)
     """
-    if not isinstance(store_class, (type, str)):
-        raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
+    check_instance(store_class, (type, str), "store_class", ": pass a class or its full name")
     _READERS[store_class] = VectorReader(search, asearch, fetch, afetch, id_of, scope=scope, filters=None)
 
 
@@ -153,13 +151,11 @@ def fetch_vectors(
     reader = reader_of(store)
     wanted = list(dict.fromkeys(name for name in ids if name is not None))
     known: Mapping[str | None, Any] = {}
-    if wanted and reader is not None and reader.looks_up:
+    if wanted and reader is not None and reader.fetch is not None:
         known = yield Step(
-            partial(reader.fetch, store, wanted, **where) if reader.fetch else dict,
+            partial(reader.fetch, store, wanted, **where),
             partial(reader.afetch, store, wanted, **where) if reader.afetch else None,
         )
-    if known is None:
-        raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
     return known
 
 
@@ -202,7 +198,8 @@ def look_up(
 
 
 def need_embeddings(store: VectorStore | None, embeddings: Embeddings | None) -> Embeddings:
-    """The embeddings, or an error that names the argument for them."""
+    """The embeddings, or else those of the store; an error names the argument for them."""
+    embeddings = embeddings or (None if store is None else store.embeddings)
     if embeddings is None:
         raise VectorSourceError(
             f"{type(store).__name__} has no embeddings: pass embeddings= with the model that filled the store"
@@ -223,8 +220,8 @@ def embed_questions(embeddings: Embeddings, texts: list[str]) -> Flow[list[NDArr
     # The base class would embed each text in a thread of its own, side by side. Not every local model allows that.
     waits = type(embeddings).aembed_query is not Embeddings.aembed_query
     answers = yield Step(
-        lambda: list(map(embeddings.embed_query, texts)),
-        (lambda: gather(map(embeddings.aembed_query, texts))) if waits else None,
+        partial(list, map(embeddings.embed_query, texts)),
+        partial(gather, map(embeddings.aembed_query, texts)) if waits else None,
     )
     source = f"{type(embeddings).__name__}.embed_query"
     return [as_embedding(answer, source, text) for answer, text in zip(answers, texts, strict=True)]

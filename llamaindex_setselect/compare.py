@@ -21,7 +21,7 @@ from shared_core.retrieval.flow import run_flow
 from shared_core.retrieval.search import search_near, search_to_compare
 
 from .retriever import SetSelectIndexRetriever
-from .vectors import NodeVectors, embed_as_queries
+from .vectors import embed_as_queries
 from .words import NODES
 
 
@@ -62,8 +62,7 @@ def compare_index(
     >>> [found.values[i, "recall"].mean for i, one in enumerate(found.settings) if one.label in ("similarity", "vrsd")]
     [0.5, 1.0]
     """
-    searched, vectors = _search(index, embed_model, k, fetch_k, filters, compares=True)
-    return searched.compare(queries, **{"model": vectors.need_model("the queries").model_name, **options})
+    return _search(index, embed_model, k, fetch_k, filters, compares=True).compare(queries, **options)
 
 
 def diagnose_index(
@@ -93,14 +92,13 @@ def diagnose_index(
     >>> found.findings[0].name, found.findings[0].share
     ('Texts that are stored more than once', 1.0)
     """
-    searched, _ = _search(index, embed_model, k, fetch_k, filters)
-    return searched.diagnose(**options)
+    return _search(index, embed_model, k, fetch_k, filters).diagnose(**options)
 
 
 def _search(
     index: VectorStoreIndex, embed_model: Any, k: Any, fetch_k: Any, filters: Any, *, compares: bool = False
-) -> tuple[SearchedStore, NodeVectors]:
-    """The index as a diagnosis searches it, or a comparison, by words too; and where its vectors come from."""
+) -> SearchedStore:
+    """The index as a diagnosis searches it, or a comparison, by words too."""
     sizes, fetch_k = check_options(k, fetch_k)
     # The settings to compare have no links. A diagnosis counts them.
     retriever = SetSelectIndexRetriever(
@@ -113,7 +111,7 @@ def _search(
         keyword_search=compares and NODES.can_index(index),
     )
     settings = retriever._settings
-    searching, vectors = retriever._store(settings, QueryBundle("")), settings._vectors
+    searching, model = retriever._store(settings, QueryBundle("")), settings._vectors.need_model()
 
     def read(node: NodeWithScore) -> tuple[str, Mapping[str, Any]]:
         source = source_of(node) or node.node_id
@@ -125,16 +123,14 @@ def _search(
     def nearest(vector: NDArray[np.float64], number: int) -> Found:
         return Found(*run_flow(search_near(settings._request, searching, source_of, vector, number)))
 
-    searched = SearchedStore(
+    return SearchedStore(
         type(index.vector_store).__name__,
+        model.model_name,
         sizes,
         fetch_k,
-        lambda texts: run_flow(embed_as_queries(vectors.need_model("the queries"), texts)),
-        lambda *asked: run_flow(
-            search_to_compare(settings, settings._request, searching, fetch_k, max(sizes), read, *asked)
-        ),
-        None if vectors.reader is None else nearest,
+        lambda texts: run_flow(embed_as_queries(model, texts)),
+        lambda *asked: run_flow(search_to_compare(settings, settings._request, searching, read, *asked)),
+        nearest,
         searching.widest,
         partial(NODES.count, index),
     )
-    return searched, vectors

@@ -13,6 +13,7 @@ from llama_index.core.schema import BaseComponent, NodeWithScore, QueryBundle
 from typing_extensions import override
 
 from shared_core import InvalidInputError
+from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.flow import Flow, run_flow, run_flow_async
 from shared_core.retrieval.inputs import EmbeddedQuery, check_items, refuse_unknown
 from shared_core.retrieval.pool import ItemSelection
@@ -135,17 +136,10 @@ class SetSelectPostprocessor(SelectionSettings, Joining, BaseNodePostprocessor):
                 dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=top_n, model_name=name))
             return (yield from embed_queries(self, request, bundle)) if nodes else []
 
-        return select_among(
-            request,
-            self,
-            "" if bundle is None else bundle.query_str,
-            nodes,
-            read_ids,
-            embed(),
-            read_vectors(self._vectors, nodes, embed_unknown=True),
-            "score",
-            f"{REMEDY}, or lower top_n",
-        )
+        pool = read_vectors(self._vectors, nodes, embed_unknown=True)
+        selecting = select_among(request, self, len(nodes), embed(), pool, "score", f"{REMEDY}, or lower top_n")
+        question = "" if bundle is None else bundle.query_str
+        return in_shadow(request, question, nodes, read_ids(nodes), selecting) if request.settings.shadow else selecting
 
     def __getstate__(self) -> dict[Any, Any]:
         # BaseComponent.__getstate__ would remove what cannot be pickled (a quality function) from this object too.

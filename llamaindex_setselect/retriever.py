@@ -13,21 +13,18 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
-from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
 from pydantic import BeforeValidator
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
-from shared_core.errors import check_query_length
+from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
-    FilteredRetriever,
     KnownItems,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -36,6 +33,7 @@ from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.search import Store, search_and_select
 from shared_core.retrieval.settings import Fetching, Joining, Positive
+from shared_core.selection.route import DEFAULT_K
 
 from ._settings import (
     QueryChecks,
@@ -62,7 +60,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: BaseRetriever | FilteredRetriever | Sequence[BaseRetriever | FilteredRetriever] = ()
+        extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
 
     similarity_top_k: Positive | None = None
     """How many nodes, 4 by default; with a ``budget`` and no ``similarity_top_k``, as many as fit."""
@@ -104,7 +102,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(unwrap(retrievers), BaseRetriever, "LlamaIndex")
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 
@@ -221,7 +219,14 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
 
     def _flow(self, settings: SelectionSettings, request: Request, bundle: QueryBundle) -> Flow[ItemSelection]:
         embedding = embed_queries(settings, request, bundle)
-        return search_and_select(request, settings, bundle.query_str, embedding, self._store(settings, bundle))
+        selecting = search_and_select(request, settings, embedding, self._store(settings, bundle))
+        if not request.settings.shadow:
+            return (yield from selecting)
+        retriever = self._retriever(request.k or DEFAULT_K)
+        before: list[NodeWithScore] = yield Step(
+            partial(retriever._retrieve, bundle), partial(retriever._aretrieve, bundle)
+        )
+        return (yield from in_shadow(request, bundle.query_str, before, read_ids(before), selecting))
 
     def _store(self, settings: SelectionSettings, asked: QueryBundle) -> Store:
         vectors, retriever, store = settings._vectors, cache(self._retriever), self._index.vector_store
@@ -239,16 +244,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
                 lambda: vectors.model_name,
             )
 
-        def before(k: int) -> Flow[list[NodeWithScore]]:
-            nodes: list[NodeWithScore] = yield Step(
-                partial(retriever(k)._retrieve, asked), partial(retriever(k)._aretrieve, asked)
-            )
-            return nodes
-
         def search_with(searching: VectorIndexRetriever, query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
-            if isinstance(store, SimpleVectorStore) and store.data.embedding_dict:
-                first = next(iter(store.data.embedding_dict.values()))
-                check_query_length(len(query.search_vector), len(first), "the store's vectors")
             bundle = QueryBundle(query.text, embedding=query.search_vector)
             nodes = yield Step(partial(searching._retrieve, bundle), partial(searching._aretrieve, bundle))
             return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))
@@ -263,9 +259,8 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
 
         return Store(
             lambda query, fetch_k: search_with(retriever(fetch_k), query, fetch_k),
-            before,
             read_ids,
-            partial(vectors.embed, purpose="the names to follow"),
+            vectors.embed,
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             extras,

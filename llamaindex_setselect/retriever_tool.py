@@ -10,7 +10,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.workflow import Context
 from typing_extensions import override
 
-from shared_core import InvalidInputError, InvalidParameterError
+from shared_core import InvalidInputError
 from shared_core.retrieval.extra import check_integer
 from shared_core.retrieval.flow import run_flow_async
 from shared_core.retrieval.inputs import check_instance
@@ -73,13 +73,7 @@ def create_setselect_tool(
     ('numbers', True)
     """
     check_instance(retriever, SetSelectIndexRetriever, "retriever")
-    try:
-        node_template.format(id="", text="")
-    except (LookupError, ValueError) as error:
-        raise InvalidParameterError(
-            f"node_template may hold {{text}} and {{id}}, got {node_template!r}: {type(error).__name__} {error}"
-        ) from None
-
+    node_template.format(id="", text="")  # raises for other names
     recent = None if recent_calls is None else check_integer(recent_calls, "recent_calls", 0)
 
     async def search(ctx: Context, query: Annotated[str, "query to look up in retriever"]) -> list[NodeWithScore]:

@@ -54,13 +54,12 @@ def read_with_client(
     client: Callable[[Any], Any],
     aclient: Callable[[Any], Any] | None = None,
     arguments: Callable[..., dict[str, Any]] = lambda store: {},
-    *,
-    on_node: bool = False,
-    scope: Collection[str] = (),
+    **more: Any,
 ) -> VectorReader:
     """A reader that calls ``core.vectors_by_id`` or ``core.avectors_by_id`` with the store's sync or async client.
 
     ``arguments(store, **where)`` makes further arguments of these functions; ``where`` holds those of the ``scope``.
+    ``more`` are further fields of the reader.
     """
 
     def fetch(store: Any, node_ids: Sequence[str], index: Any, **where: Any) -> Mapping[str, ArrayLike]:
@@ -79,7 +78,7 @@ def read_with_client(
         found: Mapping[str, ArrayLike] = await core.avectors_by_id(awaited, ids=node_ids, **arguments(store, **where))
         return found
 
-    return VectorReader(fetch, afetch if aclient else None, on_node, getattr(core, "WIDEST", WIDEST), scope)
+    return VectorReader(fetch, afetch if aclient else None, widest=getattr(core, "WIDEST", WIDEST), **more)
 
 
 def _fetch_simple(store: Any, node_ids: Sequence[str], index: VectorStoreIndex) -> Mapping[str, ArrayLike]:
@@ -177,10 +176,6 @@ def _as_node(node_id: str, text: str, metadata: dict[str, Any]) -> BaseNode:
         return TextNode(id_=node_id, text=text, metadata=metadata)
 
 
-def _read_nodes(store: Any, ids: Sequence[str] | None) -> Any:
-    return store.get_nodes(ids)
-
-
 def _count_postgres(store: Any) -> int:
     from sqlalchemy import func, select
 
@@ -256,7 +251,7 @@ READERS: dict[type | str, VectorReader] = {
 # The stores that hold the texts of their nodes. Those of the others are in the index's docstore.
 LISTINGS: dict[type | str, StoreListing[BaseNode]] = {
     "llama_index.vector_stores.chroma.base.ChromaVectorStore": StoreListing(
-        _read_nodes,
+        lambda store, ids: store.get_nodes(ids),
         lambda store: (store.client.count(), None),
         ids=lambda store: store.client.get(include=[])["ids"],
     ),

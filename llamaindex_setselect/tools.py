@@ -21,7 +21,6 @@ from shared_core.retrieval.tools import (
     EmbeddingModel,
     Tool,
     ToolKind,
-    ToolSelection,
     ToolSelector,
     Turn,
     check_tools,
@@ -89,13 +88,13 @@ class SetSelectToolRetriever(ObjectRetriever[BaseTool]):
     @override
     def retrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
         text = _read_text(str_or_query_bundle)
-        return _with_name(self.tools, text) or _tell(run_flow(self._selector.select(self.tools, Turn([text]))))
+        return _with_name(self.tools, text) or _tell(*run_flow(self._selector.select(self.tools, Turn([text]))))
 
     @override
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
         text = _read_text(str_or_query_bundle)
         found = _with_name(self.tools, text)
-        return found or _tell(await run_flow_async(self._selector.select(self.tools, Turn([text]))))
+        return found or _tell(*await run_flow_async(self._selector.select(self.tools, Turn([text]))))
 
 
 def _as_tool(tool: Any) -> BaseTool:
@@ -108,11 +107,11 @@ def _as_tool(tool: Any) -> BaseTool:
 
 def _as_model(embed_model: BaseEmbedding | None) -> EmbeddingModel:
     vectors = NodeVectors.of(None, embed_model)
-    model = vectors.need_model("the tools")
+    model = vectors.need_model()
     check_instance(model, BaseEmbedding, "embed_model")
     return EmbeddingModel(
         model,
-        lambda texts: vectors.embed(texts, "the tools"),
+        vectors.embed,
         partial(embed_as_queries, model),
         f"embedding the texts with {type(model).__name__}",
     )
@@ -128,11 +127,11 @@ def _with_name(tools: Sequence[BaseTool], text: str) -> list[BaseTool]:
     return [tool for tool in tools if tool.metadata.name == text][-1:]
 
 
-def _tell(selection: ToolSelection) -> list[BaseTool]:
+def _tell(tools: list[BaseTool], make_event: Callable[[], dict[str, Any]]) -> list[BaseTool]:
     """The tools; sends the event."""
     if is_heard():
-        dispatcher.event(ReRankEndEvent(nodes=[], tags={EVENT: selection.make_event()}))
-    return selection.tools
+        dispatcher.event(ReRankEndEvent(nodes=[], tags={EVENT: make_event()}))
+    return tools
 
 
 def _read_tool(tool: Any) -> Tool | None:

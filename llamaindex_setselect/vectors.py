@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,18 +9,16 @@ from typing import Any
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import ValidationError
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.instrumentation.events.embedding import EmbeddingEndEvent
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.settings import Settings
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from shared_core import InvalidInputError, InvalidParameterError, VectorSourceError
+from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import warn_of_fallback
 from shared_core.retrieval.flow import Flow, Step, gather
-from shared_core.retrieval.inputs import find_registered
+from shared_core.retrieval.inputs import check_instance, find_registered
 from shared_core.signals.embedding_models import as_embeddings
 
 from .stores import READERS, AsyncFetch, Fetch, VectorReader
@@ -65,33 +62,17 @@ def register_vector_source(
     ...     return {i: store.get(i) for i in node_ids if i in store.data.embedding_dict}
     >>> register_vector_source(MyStore, stored)
     """
-    if not isinstance(store_class, (type, str)):
-        raise InvalidParameterError(f"store_class must be a class or its full name, got {store_class!r}")
+    check_instance(store_class, (type, str), "store_class", ": pass a class or its full name")
     _READERS[store_class] = VectorReader(function, afunction, on_node, scope=scope)
 
 
 def embed_as_queries(model: BaseEmbedding, texts: list[str]) -> Flow[NDArray[np.float64]]:
     """The embeddings of texts as queries, checked, shape (n, d)."""
-    step = Step(
+    answer = yield Step(
         lambda: list(map(model.get_query_embedding, texts)),
         lambda: gather(map(model.aget_query_embedding, texts)),
     )
-    return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_query_embedding", np.float64))
-
-
-def _read_embeddings(step: Step, texts: list[str], source: str, dtype: DTypeLike | None = None) -> Flow[NDArray[Any]]:
-    """What an embedding model gives in ``step``, checked, shape (n, d)."""
-    try:
-        answer = yield step
-    except ValidationError as error:
-        # LlamaIndex checks embeddings when it sends an event about them, and its message does not name the model.
-        if error.title != EmbeddingEndEvent.__name__:
-            raise
-        fault = error.errors()[0]
-        raise InvalidInputError(
-            f"{source} must give a list of numbers for each text: {fault['msg']}, got {reprlib.repr(fault['input'])}"
-        ) from error
-    return as_embeddings(answer, texts, source, dtype)
+    return as_embeddings(answer, texts, f"{type(model).__name__}.get_query_embedding", np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,12 +114,12 @@ class NodeVectors:
             how = "node embeddings only: there is no embed_model"
         return how if self.store is None else f"{how}; no vector reader is registered for {type(self.store).__name__}"
 
-    def need_model(self, purpose: str) -> BaseEmbedding:
+    def need_model(self) -> BaseEmbedding:
         """The embedding model, or an error that names the arguments for one."""
         if self.model is None:
             raise VectorSourceError(
-                f"there is no embedding model for {purpose}: pass embed_model= with the model that filled the store, "
-                "or index=, or set Settings.embed_model"
+                "there is no embedding model: pass embed_model= with the model that filled the store, or index=, or "
+                "set Settings.embed_model"
             )
         return self.model
 
@@ -147,11 +128,13 @@ class NodeVectors:
         """The class of the embedding model; empty if there is none, or it keeps what it has embedded."""
         return "" if self.model is None or self.model.embeddings_cache is not None else type(self.model).__name__
 
-    def embed(self, texts: list[str], purpose: str) -> Flow[Any]:
-        """The vectors of texts, shape (n, d); ``purpose`` says what they are in the error of :meth:`need_model`."""
-        model = self.need_model(purpose)
-        step = Step(partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts))
-        return (yield from _read_embeddings(step, texts, f"{type(model).__name__}.get_text_embedding_batch"))
+    def embed(self, texts: list[str]) -> Flow[Any]:
+        """The vectors of texts, shape (n, d)."""
+        model = self.need_model()
+        answer = yield Step(
+            partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
+        )
+        return as_embeddings(answer, texts, f"{type(model).__name__}.get_text_embedding_batch")
 
     def fetch(
         self, nodes: Sequence[NodeWithScore], *, embed_unknown: bool = False
@@ -171,10 +154,9 @@ class NodeVectors:
         vectors: dict[str, Any] = {**own, **stored}
         missing = [scored.node for name, scored in by_id.items() if name not in vectors]
         if missing and (reader is None or (embed_unknown and self.model is not None)):
-            purpose = f"the texts of {len(missing)} nodes that have no stored vector"
-            self._warn(self.need_model(purpose), len(missing))
+            self._warn(self.need_model(), len(missing))
             texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
-            vectors |= zip((node.node_id for node in missing), (yield from self.embed(texts, purpose)), strict=True)
+            vectors |= zip((node.node_id for node in missing), (yield from self.embed(texts)), strict=True)
         elif missing:
             warn(
                 f"{type(self.store).__name__} has no vector for {len(missing)} of {len(by_id)} nodes: they were "
@@ -202,13 +184,10 @@ class NodeVectors:
             return {}
         where = {key: value for key, value in self.kwargs.items() if key in reader.scope}
         arguments = self.store, ids, self.index
-        stored: Mapping[str, Any] | None = yield Step(
+        stored: Mapping[str, Any] = yield Step(
             partial(reader.fetch, *arguments, **where),
             None if reader.afetch is None else partial(reader.afetch, *arguments, **where),
         )
-        if stored is None:
-            name = type(self.store).__name__
-            raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
         return stored
 
     def _warn(self, model: BaseEmbedding, number: int) -> None:

@@ -6,8 +6,9 @@ import importlib
 import math
 import operator
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,63 +17,6 @@ from .errors import InvalidInputError, InvalidParameterError, argument_name, quo
 
 FloatArray = NDArray[np.floating[Any]]
 _Array = TypeVar("_Array", bound=NDArray[Any])
-
-
-class Real(NamedTuple):
-    """The range of a finite number, with its bounds."""
-
-    low: float = -math.inf
-    high: float = math.inf
-
-
-# What an argument may be, wherever it is one: a whole number of at least this, a number, a truth value, or a word.
-RANGES: dict[str, int | Real | type[bool] | tuple[str | None, ...]] = {
-    **dict.fromkeys(("k", "fetch_k", "subsets", "max_per_source", "workers", "threads", "concurrency"), 1),
-    **dict.fromkeys(("block_rows", "rank", "batch_size", "epochs", "patience"), 1),
-    **dict.fromkeys(("min_k", "skew_rank", "seed"), 0),
-    **dict.fromkeys(("min_gain", "lambda_mult", "lambda_b", "confidence"), Real(0, 1)),
-    # With a higher weight, rounding errors of the words would be larger than the differences of the other terms.
-    **dict.fromkeys(("word_weight", "cover_weight", "reference_weight", "neighbour_weight"), Real(0, 1e6)),
-    **dict.fromkeys(("ridge", "pull", "alpha", "beta"), Real(0)),
-    **dict.fromkeys(("temperature", "sharpness", "learning_rate"), Real(1e-12)),
-    **dict.fromkeys(("share", "held_out"), Real(1e-9, 1)),
-    "budget": Real(),
-    "drop_near_duplicates": Real(-1, 1),
-    **dict.fromkeys(("refine", "corpus", "progress", "keyword_search", "learn_relevance"), bool),
-    # None: not scaled.
-    **dict.fromkeys(("scale", "relevance_scale"), ("minmax", "rank", "sigmoid", "zscore", None)),
-    "relevance_mapping": ("linear", "exponential"),
-    "direction": ("remove", "emphasize"),
-    "objective": ("listwise", "likelihood"),
-}
-
-
-def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, each within its range in ``RANGES``, numbers as those of Python. None stays None."""
-    return {name: None if value is None else check_range(name, value) for name, value in values.items()}
-
-
-def check_fields(instance: Any) -> None:
-    """Check the fields of a dataclass that are in ``RANGES`` and not the default; keep their values as Python's."""
-    for name, field in instance.__dataclass_fields__.items():
-        if name in RANGES and (value := getattr(instance, name)) is not field.default:
-            object.__setattr__(instance, name, check_range(name, value))
-
-
-def check_range(name: str, value: Any) -> Any:
-    """``value``, if it is in the range of the argument of this name."""
-    match RANGES[name]:
-        case int(least):
-            return check_integer(value, name, least)
-        case Real(low, high):
-            return check_number(value, name, low, high)
-        case tuple() as words:
-            allowed = [word for word in words if word is not None]
-            return None if value is None and None in words else check_one_of(value, name, allowed)
-    # bool("False") is True.
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidParameterError(f"{argument_name(name)} must be True or False, got {quoted(value)}")
-    return bool(value)
 
 
 def check_integer(value: Any, what: str, least: int | None = None) -> int:
@@ -112,11 +56,64 @@ def check_number(value: Any, what: str, low: float = -math.inf, high: float = ma
     return number
 
 
-def check_one_of(value: Any, what: str, allowed: Sequence[str]) -> str:
+def check_one_of(value: Any, what: str, allowed: Sequence[str | None]) -> Any:
     """``value`` if it is one of the ``allowed`` strings."""
-    if not isinstance(value, str) or value not in allowed:
-        raise InvalidParameterError(f"{argument_name(what)} must be one of {', '.join(allowed)}, got {quoted(value)}")
+    if not isinstance(value, str | None) or value not in allowed:
+        words = ", ".join(word for word in allowed if word is not None)
+        raise InvalidParameterError(f"{argument_name(what)} must be one of {words}, got {quoted(value)}")
     return value
+
+
+def check_truth(value: Any, what: str) -> bool:
+    """``value`` as a bool; a string is refused, because bool("False") is True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidParameterError(f"{argument_name(what)} must be True or False, got {quoted(value)}")
+    return bool(value)
+
+
+# What an argument may be, wherever it is one: the check of its value.
+RANGES: dict[str, Callable[[Any, str], Any]] = {
+    **dict.fromkeys(
+        ("k", "fetch_k", "subsets", "max_per_source", "workers", "threads", "concurrency", "block_rows", "rank",
+         "batch_size", "epochs", "patience"), partial(check_integer, least=1),
+    ),
+    **dict.fromkeys(("min_k", "skew_rank", "seed"), partial(check_integer, least=0)),
+    **dict.fromkeys(("min_gain", "lambda_mult", "lambda_b", "confidence"), partial(check_number, low=0, high=1)),
+    # With a higher weight, rounding errors of the words would be larger than the differences of the other terms.
+    **dict.fromkeys(
+        ("word_weight", "cover_weight", "reference_weight", "neighbour_weight"), partial(check_number, low=0, high=1e6)
+    ),
+    **dict.fromkeys(("ridge", "pull", "alpha", "beta"), partial(check_number, low=0)),
+    **dict.fromkeys(("temperature", "sharpness", "learning_rate"), partial(check_number, low=1e-12)),
+    **dict.fromkeys(("share", "held_out"), partial(check_number, low=1e-9, high=1)),
+    "budget": check_number,
+    "drop_near_duplicates": partial(check_number, low=-1, high=1),
+    **dict.fromkeys(("refine", "corpus", "progress", "keyword_search", "learn_relevance"), check_truth),
+    # None: not scaled.
+    **dict.fromkeys(
+        ("scale", "relevance_scale"), partial(check_one_of, allowed=("minmax", "rank", "sigmoid", "zscore", None))
+    ),
+    "relevance_mapping": partial(check_one_of, allowed=("linear", "exponential")),
+    "direction": partial(check_one_of, allowed=("remove", "emphasize")),
+    "objective": partial(check_one_of, allowed=("listwise", "likelihood")),
+}  # fmt: skip
+
+
+def check_range(name: str, value: Any) -> Any:
+    """``value``, if it is in the range of the argument of this name; a number as that of Python."""
+    return RANGES[name](value, name)
+
+
+def check_ranges(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, each within its range in ``RANGES``. None stays None."""
+    return {name: None if value is None else check_range(name, value) for name, value in values.items()}
+
+
+def check_fields(instance: Any) -> None:
+    """Check the fields of a dataclass that are in ``RANGES`` and not the default; keep their values as Python's."""
+    for name, field in instance.__dataclass_fields__.items():
+        if name in RANGES and (value := getattr(instance, name)) is not field.default:
+            object.__setattr__(instance, name, check_range(name, value))
 
 
 def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]:
@@ -129,7 +126,8 @@ def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]
     if isinstance(values, np.ma.MaskedArray):
         raise InvalidInputError(f"{what} is a masked array: fill its masked values, or drop them, first")
     try:
-        array = values if type(values) is np.ndarray else np.asarray(_without_tensors(values))
+        plain = _without_tensors(values) if sys.modules.get("torch") else values
+        array = plain if type(plain) is np.ndarray else np.asarray(plain)
     # numpy raises ValueError for rows of different lengths, and PyTorch the others for a tensor without plain values.
     except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInputError(f"{what} cannot be made into an array: {quoted(str(error))}") from error
@@ -144,9 +142,7 @@ def as_numeric(values: ArrayLike, what: str, kinds: str = "fiu") -> NDArray[Any]
 
 def _without_tensors(values: Any) -> Any:
     """``values`` with an array in place of each tensor of PyTorch, in float32 if numpy lacks its type."""
-    torch: Any = sys.modules.get("torch")
-    if torch is None:
-        return values
+    torch: Any = sys.modules["torch"]
     if isinstance(values, (list, tuple)) and isinstance(next(iter(values), 0), (list, tuple, torch.Tensor)):
         return [_without_tensors(value) for value in values]
     if not isinstance(values, torch.Tensor):

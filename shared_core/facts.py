@@ -75,8 +75,8 @@ class Facts(NamedTuple):
     source: Hashable = None
     file: str | None = None
     where: KeyValues = ()
-    links: tuple[str, ...] | None = None
-    keys: tuple[str, ...] = ()
+    links: tuple[Hashable, ...] | None = None
+    keys: tuple[Hashable, ...] = ()
     beside: Beside = (None, None)
     place: Place | None = None
     start: int | None = None
@@ -106,9 +106,7 @@ def read_facts(
             raise InvalidInputError(f"{describe_item(item, row)}: {error}") from None
     places = [fact.place.document for fact in facts if fact.place is not None] if "neighbours" in given else []
     if places and not any(places):
-        warn(
-            "neighbours gives numbers, but no candidate has a source: set source=, or give pairs of ids in their place"
-        )
+        warn("neighbours gives numbers, but no candidate has a source: set source=")
     return facts
 
 
@@ -133,7 +131,7 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
     document, place = source if file is None else file, None
     beside: Beside = (None, None)
     if "neighbours" in says:
-        beside, number = _read_neighbours(says["neighbours"])
+        number = _read_number(says["neighbours"])
         place = None if number is None else Place(document, named.get("neighbours", ""), number, where)
     elif node is None or not any(beside := _read_relations(node)):
         place = _read_place(metadata, document, where)
@@ -278,19 +276,14 @@ def _read_relations(node: Any) -> Beside:
     return ids[0], ids[1]
 
 
-def _read_neighbours(value: Any) -> tuple[Beside, int | None]:
-    """What the setting ``neighbours`` gives: the ids of the previous and the next item, or a number."""
-    value = as_plain(value)
-    if isinstance(value, (list, tuple)) and len(value) == 2:
-        previous, following = (None if is_missing(one) else str(one) for one in value)
-        return (previous, following), None
+def _read_number(value: Any) -> int | None:
+    """The number that the setting ``neighbours`` gives; None for a missing one."""
     number = read_place(value)
     if number is None and not is_missing(value):
         raise InvalidInputError(
-            f"neighbours is {quoted(value)}: it must be the number of the text in its document, at least 0, or a pair "
-            "of the ids of the previous and the next text"
+            f"neighbours is {quoted(as_plain(value))}: it must be the number of the text in its document, at least 0"
         )
-    return (None, None), number
+    return number
 
 
 def describe_item(item: Any, row: int) -> str:

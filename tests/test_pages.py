@@ -136,8 +136,7 @@ def test_the_harm_is_every_loss_of_the_regimes_that_is_hardly_chance() -> None:
 def test_what_more_candidates_find_is_what_was_measured() -> None:
     heading = "points more than similarity, other half"
     measured = table("benchmarks/results/keyword_search.md", heading)
-    for page in ("docs/choosing.md", "docs/keyword-search.md"):
-        assert table(page, heading) == measured
+    assert table("docs/choosing.md", heading) == measured
 
 
 def messages_of_the_code() -> str:

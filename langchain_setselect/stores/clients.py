@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -35,37 +34,22 @@ def _azure_module(store: Any) -> Any:
     return sys.modules[next(name for name in modules if name.endswith(".vectorstores.azuresearch"))]
 
 
-def _azure_request(
-    store: Any, *, filters: str | None = None, search_type: str = "similarity", **more: Any
-) -> dict[str, Any]:
-    if search_type != "similarity":
-        raise InvalidParameterError(
-            f"setselect searches by vector, which AzureSearch calls 'similarity'; got search_type={search_type!r}"
-        )
-    return {"field": _azure_module(store).FIELDS_CONTENT_VECTOR, "filter": filters, **more}
-
-
-def _azure_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    return [_azure_module(store)._result_to_document(row) for row in rows], vectors
-
-
-def _azure_lookup(store: Any, ids: Sequence[str]) -> dict[str, Any]:
-    return {"ids": ids, "key": _azure_module(store).FIELDS_ID, "field": _azure_module(store).FIELDS_CONTENT_VECTOR}
-
-
-def _azure_id_of(store: Any, document: Document) -> str | None:
-    return document.metadata.get(_azure_module(store).FIELDS_ID)
-
-
 AZURE_SEARCH = read_with_client(
     azure_search,
     attrgetter("client"),
-    _azure_request,
-    _azure_hits,
+    lambda store, *, filters=None, **more: {
+        "field": _azure_module(store).FIELDS_CONTENT_VECTOR,
+        "filter": filters,
+        **more,
+    },
+    lambda store, rows, more: [_azure_module(store)._result_to_document(row) for row in rows],
     aclient=attrgetter("async_client"),
-    lookup=_azure_lookup,
-    id_of=_azure_id_of,
-    added_keys=lambda store: [_azure_module(store).FIELDS_ID],
+    lookup=lambda store, ids: {
+        "ids": ids,
+        "key": _azure_module(store).FIELDS_ID,
+        "field": _azure_module(store).FIELDS_CONTENT_VECTOR,
+    },
+    id_of=lambda store, document: document.metadata.get(_azure_module(store).FIELDS_ID),
     filters=("filters",),
 )
 
@@ -86,7 +70,7 @@ CHROMA = read_with_client(
     chroma,
     attrgetter("_collection"),
     lambda store, *, filter=None, **more: {"where": filter, **more},
-    lambda store, rows, vectors, more: (_chroma_documents(rows), vectors),
+    lambda store, rows, more: _chroma_documents(rows),
     lookup=lambda store, ids: {"ids": ids},
     passing=_chroma_passing,
     filters=("filter", "where"),
@@ -111,19 +95,18 @@ def _elastic_request(store: Any, *, filter: Any = None, custom_query: Any = None
     return {"filter": filter, "custom_query": custom_query}
 
 
-def _elastic_hits(store: Any, hits: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+def _elastic_documents(store: Any, hits: Any, more: dict[str, Any]) -> list[Document]:
     if more.get("doc_builder") is not None:
-        return [more["doc_builder"](hit) for hit in hits], vectors
+        return [more["doc_builder"](hit) for hit in hits]
     sources = [hit["_source"] for hit in hits]
-    documents = [Document(page_content=s.get(store.query_field, ""), metadata=s.get("metadata", {})) for s in sources]
-    return documents, vectors
+    return [Document(page_content=s.get(store.query_field, ""), metadata=s.get("metadata", {})) for s in sources]
 
 
 def _elastic_refuse_sync(store: Any) -> Any:
     raise VectorSourceError(f"{type(store).__name__} is asynchronous: use ainvoke, or an ElasticsearchStore")
 
 
-_ELASTIC = _elastic_request, _elastic_hits
+_ELASTIC = _elastic_request, _elastic_documents
 _TAKEN = "filter", "custom_query", "doc_builder"
 ELASTICSEARCH = read_with_client(elasticsearch, attrgetter("_store"), *_ELASTIC, takes=_TAKEN)
 ASYNC_ELASTICSEARCH = read_with_client(
@@ -154,10 +137,6 @@ def _milvus_request(
         "timeout": store.timeout or timeout,
     }
     return {**arguments, **more}
-
-
-def _milvus_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
-    return [document for document, _ in store._parse_documents_from_search_results([rows])], vectors
 
 
 def _milvus_lookup(store: Any, ids: Sequence[str], **where: Any) -> dict[str, Any]:
@@ -206,11 +185,10 @@ MILVUS = read_with_client(
     # A store without a collection has nothing to search.
     lambda store: None if store.col is None else store.client,
     _milvus_request,
-    _milvus_hits,
+    lambda store, rows, more: [document for document, _ in store._parse_documents_from_search_results([rows])],
     aclient=lambda store: None if store.col is None else store.aclient,
     lookup=_milvus_lookup,
     id_of=_milvus_id_of,
-    added_keys=lambda store: [] if store._metadata_field else [store._primary_field],
     scope=["partition_names"],
     filters=("expr",),
 )
@@ -227,22 +205,21 @@ def _pinecone_part(store: Any, namespace: str | None = None, **more: Any) -> dic
     return {"namespace": store._namespace if namespace is None else namespace, **more}
 
 
-def _pinecone_hits(store: Any, rows: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+def _pinecone_documents(store: Any, rows: Any, more: dict[str, Any]) -> list[Document | None]:
     # Records without text are left out, as in the store's own search.
-    documents = [
+    return [
         Document(id=name, page_content=metadata.pop(store._text_key), metadata=metadata)
         if store._text_key in metadata
         else None
         for name, metadata in rows
     ]
-    return documents, vectors
 
 
 PINECONE = read_with_client(
     pinecone,
     attrgetter("index"),
     lambda store, *, filter=None, **more: _pinecone_part(store, filter=filter, **more),
-    _pinecone_hits,
+    _pinecone_documents,
     aclient=_pinecone_open_asyncio_client,
     lookup=lambda store, ids, **where: _pinecone_part(store, ids=ids, **where),
     scope=["namespace"],
@@ -252,9 +229,9 @@ PINECONE = read_with_client(
 
 
 # langchain-qdrant, whose store has no async client.
-def _qdrant_hits(store: Any, points: Any, vectors: Any, more: dict[str, Any]) -> Hits:
+def _qdrant_documents(store: Any, points: Any, more: dict[str, Any]) -> list[Document]:
     keys = store.collection_name, store.content_payload_key, store.metadata_payload_key
-    return [store._document_from_point(point, *keys) for point in points], vectors
+    return [store._document_from_point(point, *keys) for point in points]
 
 
 def _qdrant_id_of(store: Any, document: Document) -> str | None:
@@ -273,15 +250,14 @@ def _qdrant_passing(
 ) -> dict[str, Document]:
     arguments = store.client, store.collection_name, ids, filter
     records = qdrant.records_by_id(*arguments, shard_key_selector=shard_key_selector)
-    documents: Sequence[Any] = _qdrant_hits(store, records.values(), (), more)[0]
-    return dict(zip(records, documents, strict=True))
+    return dict(zip(records, _qdrant_documents(store, records.values(), more), strict=True))
 
 
 QDRANT = read_with_client(
     qdrant,
     attrgetter("client"),
     _qdrant_request,
-    _qdrant_hits,
+    _qdrant_documents,
     lookup=lambda store, ids, **where: {
         "collection": store.collection_name,
         "ids": ids,
@@ -289,7 +265,6 @@ QDRANT = read_with_client(
         **where,
     },
     id_of=_qdrant_id_of,
-    added_keys=lambda store: ["_id", "_collection_name"],
     scope=["shard_key_selector"],
     passing=_qdrant_passing,
     narrow=lambda store, own, where: {"filter": qdrant.narrow_filter(own, where, f"{store.metadata_payload_key}.")},
@@ -346,35 +321,13 @@ OPENSEARCH = VectorReader(
 )
 
 
-def _weaviate_search(store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any) -> Hits:
-    """The collection's own top ``fetch_k`` with their vectors, in one call; ``query.hybrid`` gets ``more``."""
-    with store._tenant_context(tenant) as collection:
-        objects, vectors = weaviate.search_with_vectors(collection, query, fetch_k, **_weaviate_request(store, more))
-    return _weaviate_documents(store, objects, more), vectors
+def _weaviate_request(store: Any, *, return_uuids: bool = False, **more: Any) -> dict[str, Any]:
+    if "return_properties" in more:
+        more["return_properties"] = [*more["return_properties"], store._text_key]
+    return more
 
 
-async def _weaviate_asearch(
-    store: Any, query: list[float], fetch_k: int, *, tenant: str | None = None, **more: Any
-) -> Hits:
-    """Await what ``_weaviate_search`` returns, from the store's async client if it has one."""
-    if store._client_async is None:
-        return await asyncio.to_thread(_weaviate_search, store, query, fetch_k, tenant=tenant, **more)
-    async with store._atenant_context(tenant) as collection:
-        objects, vectors = await weaviate.asearch_with_vectors(
-            collection, query, fetch_k, **_weaviate_request(store, more)
-        )
-    return _weaviate_documents(store, objects, more), vectors
-
-
-def _weaviate_request(store: Any, more: dict[str, Any]) -> dict[str, Any]:
-    arguments = {name: value for name, value in more.items() if name not in ("return_uuids", "include_vector")}
-    arguments["return_metadata"] = [*arguments.get("return_metadata", ()), "score"]
-    if "return_properties" in arguments:
-        arguments["return_properties"] = [*arguments["return_properties"], store._text_key]
-    return arguments
-
-
-def _weaviate_documents(store: Any, objects: list[Any], more: dict[str, Any]) -> list[Document]:
+def _weaviate_documents(store: Any, objects: Any, more: dict[str, Any]) -> list[Document]:
     documents = []
     for each in objects:
         text = each.properties.pop(store._text_key)
@@ -385,4 +338,11 @@ def _weaviate_documents(store: Any, objects: list[Any], more: dict[str, Any]) ->
 
 
 # The documents have no id (return_uuids writes one into the metadata), so vectors cannot be looked up.
-WEAVIATE = VectorReader(_weaviate_search, _weaviate_asearch, widest=weaviate.WIDEST, filters=("filters",))
+WEAVIATE = read_with_client(
+    weaviate,
+    attrgetter("_collection"),
+    _weaviate_request,
+    _weaviate_documents,
+    aclient=lambda store: store._client_async and store._client_async.collections.get(store._index_name),
+    filters=("filters",),
+)

@@ -24,11 +24,6 @@ AsyncVectorFetch = Callable[..., Awaitable[Mapping[str, ArrayLike]]]
 IdOf = Callable[[Any, Document], str | None]
 
 
-def document_id(store: Any, document: Document) -> str | None:
-    """The document's id in LangChain's own place for it."""
-    return document.id
-
-
 # What stores call a filter of their search.
 FILTER_NAMES = "filter", "filters", "where", "expr", "pre_filter"
 
@@ -40,11 +35,10 @@ class VectorReader(NamedTuple):
     asearch: AsyncVectorSearch | None = None
     fetch: VectorFetch | None = None
     afetch: AsyncVectorFetch | None = None
-    id_of: IdOf = document_id
+    # None if it is in ``document.id``.
+    id_of: IdOf | None = None
     # The most hits that the store returns; no search of setselect asks for more.
     widest: int = WIDEST
-    # The keys that the store itself adds to the metadata of its documents.
-    added_keys: Callable[[Any], Collection[str]] = lambda store: ()
     # The arguments of a search that name a part of the store, such as a namespace. ``fetch`` takes them too.
     scope: Collection[str] = ()
     # ``find_ids(store, texts)``: the ids under which the store keeps these texts; None if it cannot be asked.
@@ -61,11 +55,6 @@ class VectorReader(NamedTuple):
     # ``narrow(store, filter, where)``: the arguments of such a search, where the store's own filter does it.
     narrow: Callable[[Any, Any, Where], dict[str, Any]] | None = None
 
-    @property
-    def looks_up(self) -> bool:
-        """Whether vectors can be looked up by id."""
-        return self.fetch is not None or self.afetch is not None
-
 
 def narrow_by_operators(store: Any, own: Any, where: Where) -> dict[str, Any]:
     """``narrow`` of the stores whose filters have MongoDB's operators."""
@@ -76,7 +65,7 @@ def read_with_client(
     core: ModuleType,
     client: Callable[[Any], Any],
     request: Callable[..., dict[str, Any]],
-    hits: Callable[..., Hits],
+    documents: Callable[..., Sequence[Document] | Sequence[Document | None]],
     *,
     aclient: Callable[[Any], Any] | None = None,
     lookup: Callable[..., dict[str, Any]] | None = None,
@@ -87,7 +76,7 @@ def read_with_client(
     ``client(store)`` is None while the store has nothing to search, ``aclient(store)`` if the sync client has to do.
     ``request(store, **kwargs)`` makes the arguments of the search from the caller's, ``lookup(store, ids, **where)``
     those of the look-up by id in the part of the store that the ``scope`` names, and
-    ``hits(store, rows, vectors, kwargs)`` documents of what was found. ``more`` are further fields of the reader.
+    ``documents(store, rows, kwargs)`` documents of what was found. ``more`` are further fields of the reader.
     """
 
     def search(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Hits:
@@ -95,14 +84,14 @@ def read_with_client(
         if sync is None:
             return [], []
         rows, vectors = core.search_with_vectors(sync, query=query, k=fetch_k, **request(store, **kwargs))
-        return hits(store, rows, vectors, kwargs)
+        return documents(store, rows, kwargs), vectors
 
     async def asearch(store: Any, query: list[float], fetch_k: int, **kwargs: Any) -> Hits:
         awaited = aclient(store) if aclient else None
         if awaited is None:
             return await asyncio.to_thread(search, store, query, fetch_k, **kwargs)
         rows, vectors = await core.asearch_with_vectors(awaited, query=query, k=fetch_k, **request(store, **kwargs))
-        return hits(store, rows, vectors, kwargs)
+        return documents(store, rows, kwargs), vectors
 
     def fetch(store: Any, ids: Sequence[str], **where: Any) -> Mapping[str, ArrayLike]:
         sync = client(store)

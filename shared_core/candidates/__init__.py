@@ -1,13 +1,12 @@
 """The query and candidates of one selection: checked arrays, of unit length."""
 
-from .candidates import CONSTRAINTS, Candidates, check_constraints, cosines_with_queries
+from .candidates import CONSTRAINTS, Candidates, check_constraints
 from .parts import REFERENCE_KINDS, Parts, References, as_parts, as_references
 from .unit_vectors import (
     TIE_EPS,
     TIE_TOLERANCE,
     as_unit_queries,
     as_unit_rows,
-    as_unit_vector,
     count_repeats,
     standardise,
     working_dtype,
@@ -25,9 +24,7 @@ __all__ = [
     "as_references",
     "as_unit_queries",
     "as_unit_rows",
-    "as_unit_vector",
     "check_constraints",
-    "cosines_with_queries",
     "count_repeats",
     "standardise",
     "working_dtype",

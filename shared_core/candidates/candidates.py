@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +68,8 @@ class Candidates(ReadOnlyArrays):
     ----------
     query, questions, vectors : ndarray, shapes (d,), (q, d) and (n, d), float32 or float64
         Copies at unit length. The query is the first of the questions; q = 1 without sub-questions.
+    cosines : ndarray, shape (q, n), float32 or float64
+        The cosine of each question with each candidate.
     relevance : ndarray, shape (n,), float32 or float64
         What was given; else the highest cosine of each candidate with one of the questions.
     relevance_given : bool
@@ -89,9 +90,9 @@ class Candidates(ReadOnlyArrays):
     [1.0, 0.0]
     """
 
-    query: FloatArray
     questions: FloatArray
     vectors: FloatArray
+    cosines: FloatArray
     relevance: FloatArray
     relevance_given: bool
     quality: NDArray[np.float64] | None
@@ -133,15 +134,12 @@ class Candidates(ReadOnlyArrays):
         names = None if ids is None else as_names(ids, n, "ids")
         dtype = working_dtype(given.dtype)
         units = as_unit_queries(query, given.shape, dtype)
-        rows = unit_rows(given, names, dtype, copy)
+        rows = unit_rows(given, dtype, copy, ids=names)
         constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         self.__dict__.update(
-            query=units[0],
-            questions=units,
             # A view, because the caller's own array must stay writeable.
             vectors=read_only(rows[:]),
-            relevance=_highest_cosines(rows, units) if relevance is None else as_column(relevance, n, "relevance"),
-            relevance_given=relevance is not None,
+            **_compare(rows, units, None if relevance is None else as_column(relevance, n, "relevance")),
             quality=None if quality is None else as_column(quality, n, "quality"),
             words=None if words is None else as_parts(words, n, "words"),
             references=None if references is None else as_references(references, n),
@@ -159,10 +157,9 @@ class Candidates(ReadOnlyArrays):
         If no relevance is given, and none was given before, it is the cosine with ``query``.
         """
         units = as_unit_queries(query, self.vectors.shape, self.dtype)
-        other = self.with_checked(query=units[0], questions=units)
-        if relevance is None and not self.relevance_given:
-            other = other.with_checked(relevance=_highest_cosines(self.vectors, units))
-        return other.with_values(relevance, **values)
+        other = self.with_values(relevance, **values)
+        given = other.relevance if other.relevance_given else None
+        return other.with_checked(**_compare(self.vectors, units, given))
 
     def with_values(
         self,
@@ -185,15 +182,13 @@ class Candidates(ReadOnlyArrays):
         other = Candidates(query, vectors)
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
-        relevance = self.relevance if self.relevance_given else other.relevance
-        return self.with_checked(
-            query=other.query, questions=other.questions, vectors=other.vectors, relevance=relevance
-        )
+        given = self.relevance if self.relevance_given else None
+        return self.with_checked(vectors=other.vectors, **_compare(other.vectors, other.questions, given))
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query."""
         index = _as_rows(rows, len(self))
-        taken: dict[str, Any] = {}
+        taken: dict[str, Any] = {"cosines": read_only(self.cosines[:, index])}
         for name in ("vectors", "relevance", "quality", "costs", "prefer"):
             column = getattr(self, name)
             taken[name] = None if column is None else read_only(column[index])
@@ -206,6 +201,12 @@ class Candidates(ReadOnlyArrays):
             names = getattr(self, name)
             taken[name] = None if names is None else tuple(names[i] for i in index)
         return self.with_checked(**taken)
+
+    @property
+    def query(self) -> FloatArray:
+        """The first of the questions."""
+        first: FloatArray = self.questions[0]
+        return first
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -258,16 +259,11 @@ def _as_rows(values: ArrayLike, n: int) -> NDArray[np.intp]:
     return rows.astype(np.intp)
 
 
-def _highest_cosines(rows: FloatArray, units: FloatArray) -> FloatArray:
-    """The highest cosine of each unit row with one of the unit queries."""
-    highest = functools.reduce(np.maximum, map(rows.dot, units))
-    highest.flags.writeable = False
-    return highest
-
-
-def cosines_with_queries(candidates: Candidates) -> NDArray[np.float64]:
-    """Cosine of each candidate with each query, shape (q, n), float64."""
-    # vecdot computes each row alone, unlike the matrix product of Candidates.relevance, so copies of a row get exactly
-    # the same cosine. The logarithm of a small cosine, or a low temperature, would enlarge a difference.
-    cosines: NDArray[np.float64] = np.vecdot(candidates.vectors, candidates.questions[:, None]).astype(np.float64)
-    return cosines
+def _compare(rows: FloatArray, units: FloatArray, given: FloatArray | None) -> dict[str, Any]:
+    """The attributes that compare unit rows with unit queries; ``given`` is a relevance in place of the cosine."""
+    # vecdot computes each row alone, unlike a matrix product, so copies of a row get exactly the same cosine. The
+    # logarithm of a small cosine, or a low temperature, would enlarge a difference.
+    cosines = read_only(np.vecdot(rows, units[:, None]))
+    highest = cosines[0] if len(cosines) == 1 else read_only(cosines.max(axis=0))
+    relevance = highest if given is None else given
+    return {"questions": units, "cosines": cosines, "relevance": relevance, "relevance_given": given is not None}

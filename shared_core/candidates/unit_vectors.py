@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,21 +45,23 @@ def as_unit_rows(vectors: ArrayLike, *, copy: bool = True) -> FloatArray:
     given = as_numeric(vectors, "vectors")
     if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}")
-    return unit_rows(given, None, working_dtype(given.dtype), copy)
+    return unit_rows(given, working_dtype(given.dtype), copy)
 
 
 # numpy's warnings are off, because the squared length shows an overflow in the cast or in the square.
 @np.errstate(over="ignore", invalid="ignore")
-def unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, dtype: np.dtype[Any], copy: bool) -> FloatArray:
-    """The rows of a numeric array at unit length. The error of a row that is not finite names its id."""
-    refuse_packed(given, "vectors")
+def unit_rows(
+    given: NDArray[Any], dtype: np.dtype[Any], copy: bool, what: str = "vectors", ids: Sequence[Hashable] | None = None
+) -> FloatArray:
+    """The rows of a numeric array at unit length. An error names the row, with its id. A query must not be zero."""
+    _refuse_packed(given, what)
     rows: FloatArray = given.astype(dtype, order="C", copy=copy)
     squares = np.vecdot(rows, rows)
     shortest, longest = squares.item(squares.argmin()), squares.item(squares.argmax())
     low, high = _SAFE_SQUARES[rows.dtype]
     # A comparison with NaN is false, so ``not (... and ...)`` is also true for a row with NaN.
     if not (shortest > low and longest < high):
-        rows, squares = _rescaled(rows, squares, ids)
+        rows, squares = _rescaled(rows, squares, what, ids)
     # Most embedding models give unit rows already, up to rounding.
     elif max(1 - shortest, longest - 1) <= TIE_TOLERANCE[rows.dtype] / 4:
         return rows
@@ -67,7 +69,7 @@ def unit_rows(given: NDArray[Any], ids: tuple[Hashable, ...] | None, dtype: np.d
     return unit
 
 
-def refuse_packed(vectors: NDArray[Any], what: str) -> None:
+def _refuse_packed(vectors: NDArray[Any], what: str) -> None:
     """Raise if the numbers are the bytes of packed binary embeddings (precision "binary" or "ubinary").
 
     Numbers that were scaled to bytes (precision "int8" or "uint8") pass. Stores return bytes as floats, so the values
@@ -90,41 +92,52 @@ def refuse_packed(vectors: NDArray[Any], what: str) -> None:
         )
 
 
-def _rescaled(rows: FloatArray, squares: FloatArray, ids: tuple[Hashable, ...] | None) -> tuple[FloatArray, FloatArray]:
+def _rescaled(
+    rows: FloatArray, squares: FloatArray, what: str, ids: Sequence[Hashable] | None
+) -> tuple[FloatArray, FloatArray]:
     """A copy in which rows that are too long or too short to be squared are scaled by a power of two.
 
     The squared length of a zero row is 1, so that the row can be divided by its length.
     """
     low, high = _SAFE_SQUARES[rows.dtype]
     odd = ~((squares > low) & (squares < high))
-    bad = np.argwhere(odd & ~np.isfinite(rows).all(axis=-1))
-    if bad.size:
-        row = int(bad[0][-1])
-        name = "" if ids is None else f" (id {quoted(ids[row])})"
-        raise InvalidInputError(f"vectors: row {row}{name} holds NaN or inf; leave it out or embed it again")
-    rows = rows.copy()
     largest = np.abs(rows[odd]).max(axis=-1)
+    zero, infinite = largest == 0, ~np.isfinite(largest)
+    if infinite.any() or (what == "query" and zero.any()):
+        row = int(np.argwhere(odd)[(infinite if infinite.any() else zero).argmax(), -1])
+        name = f"row {row}" + ("" if ids is None else f" (id {quoted(ids[row])})")
+        if infinite.any():
+            raise InvalidInputError(f"{what}: {name} holds NaN or inf; leave it out or embed it again")
+        raise InvalidInputError(f"{what}: {name} is the zero vector, which has no direction: check the embedding model")
+    rows = rows.copy()
     # A power of two scales without rounding, so a row's direction does not depend on its length.
-    exponent = np.where(largest > 0, -np.frexp(largest)[1], 0)
+    exponent = np.where(zero, 0, -np.frexp(largest)[1])
     rows[odd] = np.ldexp(rows[odd], exponent[:, None])
-    squares[odd] = np.where(largest > 0, np.vecdot(rows[odd], rows[odd]), 1)
+    squares[odd] = np.where(zero, 1, np.vecdot(rows[odd], rows[odd]))
     return rows, squares
 
 
 def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
-    """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal."""
+    """The rows of ``query``, or its one vector, at unit length, shape (q, d); one row if all of them are equal.
+
+    ``shape`` is that of the vectors, whose length the query must have.
+    """
     given = as_numeric(query, "query")
-    if given.ndim != 2:
-        return as_unit_vector(given, shape, dtype)[None]
+    if given.ndim not in (1, 2) or given.shape[-1] != shape[-1]:
+        hint = "it must be one vector, or have a row for the question and each sub-question"
+        if given.ndim in (1, 2):
+            hint = f"the lengths differ: {explain_lengths(given.shape[-1], shape[-1])}"
+        raise InvalidInputError(f"query has shape {given.shape}, vectors have shape {shape}; {hint}")
     if not len(given):
         raise InvalidInputError("query has no row: pass one vector, shape (d,), or a row for each query, shape (q, d)")
-    units = np.empty((len(given), shape[-1]), dtype)
-    for row, one in enumerate(given):
-        try:
-            units[row] = as_unit_vector(one, shape, dtype)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"row {row} of the query: {error}") from None
-    return read_only(units[:1] if (count_repeats(units) == len(units)).all() else units)
+    rows = given.astype(np.float64, copy=False)
+    low, high = _SAFE_SQUARES[rows.dtype]
+    # Almost every query is one vector, for which this takes half as long as unit_rows. np.vdot warns of no overflow.
+    if given.ndim == 1 and low < (square := float(np.vdot(rows, rows))) < high:
+        _refuse_packed(given, "query")
+        return read_only((rows / math.sqrt(square)).astype(dtype, copy=False)[None])
+    units: FloatArray = unit_rows(np.atleast_2d(rows), rows.dtype, True, "query").astype(dtype, copy=False)
+    return read_only(units[:1] if len(units) > 1 and (count_repeats(units) == len(units)).all() else units)
 
 
 def count_repeats(units: FloatArray) -> NDArray[np.int64]:
@@ -133,33 +146,6 @@ def count_repeats(units: FloatArray) -> NDArray[np.int64]:
         [np.count_nonzero(np.abs(units - unit).max(axis=1) <= TIE_TOLERANCE[units.dtype]) for unit in units]
     )
     return repeats
-
-
-def as_unit_vector(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[Any]) -> FloatArray:
-    """``query`` at unit length, in ``dtype``. ``shape`` is that of the vectors, whose length the query must have."""
-    q = as_numeric(query, "query")
-    if q.ndim != 1 or q.shape[0] != shape[-1]:
-        hint = (
-            f"; the lengths differ: {explain_lengths(q.shape[0], shape[-1])}"
-            if q.ndim == 1
-            else "; the query must be one vector, or have a row for the question and each sub-question"
-        )
-        raise InvalidInputError(f"query has shape {q.shape}, vectors have shape {shape}{hint}")
-    refuse_packed(q, "query")
-    q = q.astype(np.float64, copy=False)
-    # Unlike q.dot(q), np.vdot does not warn of an overflow.
-    square = float(np.vdot(q, q))
-    low, high = _SAFE_SQUARES[q.dtype]
-    if not low < square < high:
-        if not np.isfinite(q).all():
-            raise InvalidInputError("query holds NaN or inf; embed it again")
-        largest = np.abs(q).max()
-        if largest == 0:
-            raise InvalidInputError("query is the zero vector, which has no direction: check the embedding model")
-        # A query of length 1e-200 or 1e200 has a direction too. A power of two scales without rounding.
-        q = np.ldexp(q, -np.frexp(largest)[1])
-        square = float(np.vdot(q, q))
-    return read_only((q / math.sqrt(square)).astype(dtype, copy=False))
 
 
 class SetCosines(NamedTuple):
@@ -181,30 +167,28 @@ def measure_set(query: ArrayLike, vectors: ArrayLike) -> SetCosines:
     if not len(given := np.asarray(vectors, np.float64)):
         return SetCosines(0.0, 0.0, 0.0)
     rows = as_unit_rows(given)
-    unit, total = as_unit_vector(query, rows.shape, rows.dtype), rows.sum(axis=0)
+    unit, total = as_unit_queries(query, rows.shape, rows.dtype)[0], rows.sum(axis=0)
     length, pairs = float(np.linalg.norm(total)), len(rows) * (len(rows) - 1)
     redundancy = (length**2 - float(np.vdot(rows, rows))) / pairs if pairs else 0.0
     sum_cosine = float(np.clip(total @ unit / length, -1, 1)) if length > len(rows) * _CANCELLED else 0.0
     return SetCosines(float((rows @ unit).mean()), redundancy, sum_cosine)
 
 
-def standardise(
-    values: NDArray[np.float64], dtype: np.dtype[Any] | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def standardise(values: FloatArray, *, any_size: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(values - mean) / σ and 1 / σ over the last axis, where σ is the standard deviation; 0 if σ is 0 up to rounding.
 
-    If the values are cosines, ``dtype`` is that of the vectors. None means numbers of any size.
+    The values are of the size of cosines, unless ``any_size`` is set. Their rounding error is that of their dtype.
     """
     size: Any = 1.0
-    if dtype is None:
+    if any_size:
         # Squares of very large or very small numbers would overflow or underflow. A power of two rounds nothing.
         size, exponent = np.frexp(np.abs(values).max(axis=-1, keepdims=True))
         values = np.ldexp(values, -exponent)
     n = values.shape[-1]
     # The rounding error of a mean counts if the values hardly differ. Their differences have none.
-    centred = values - values[..., :1]
+    centred: NDArray[np.float64] = np.subtract(values, values[..., :1], dtype=np.float64)
     centred -= np.add.reduce(centred, axis=-1, keepdims=True) / n
     sigma = np.sqrt(np.vecdot(centred, centred) / n)[..., None]
-    flat = sigma <= size * TIE_TOLERANCE[dtype or centred.dtype]
-    per_sigma = (1.0 - flat) / (sigma + flat)
+    sigma[sigma <= size * TIE_TOLERANCE[values.dtype]] = np.inf
+    per_sigma = 1.0 / sigma
     return centred * per_sigma, per_sigma

@@ -311,16 +311,17 @@ class SearchedStore:
     """A store or an index of a framework, as an adapter searches it: what ``compare_store`` and its twins work on.
 
     ``embed`` gives the vectors of questions. ``find(text, vector)`` gives the candidates of a question: what
-    :func:`found_documents` takes, and the columns of a :class:`SearchResult`. ``nearest`` is None
-    if the texts would be embedded, ``widest`` the most that it finds, and ``count()`` the number of all texts or None.
+    :func:`found_documents` takes, and the columns of a :class:`SearchResult`. ``widest`` is the most that ``nearest``
+    finds, None if the texts would be embedded, and ``count()`` the number of all texts or None.
     """
 
     name: str
+    model: str
     sizes: tuple[int, ...]
     fetch_k: int
     embed: Callable[[list[str]], Any]
     find: Callable[[str, Any], tuple[list[Any], dict[str, Any]]]
-    nearest: SearchByVector | None
+    nearest: SearchByVector
     widest: int | None
     count: Callable[[], int | None]
 
@@ -335,20 +336,21 @@ class SearchedStore:
             apart.extend(isinstance(t, str) and t not in text for t, text in zip(titles, columns["texts"], strict=True))
             return SearchResult(vector, found_documents(rows), **columns)
 
-        found = compare_candidates(queries, candidates_of, k=self.sizes, fetch_k=self.fetch_k, **options)
+        options = {"k": self.sizes, "fetch_k": self.fetch_k, "model": self.model, **options}
+        found = compare_candidates(queries, candidates_of, **options)
         note = f"{percent(float(np.mean(apart)))} of the candidates have a `title` in metadata, which is not embedded."
         return replace(found, notes=(*found.notes, note)) if any(apart) else found
 
     def diagnose(self, *, title: str | None = None, **options: Any) -> Diagnosis:
         """What the texts hold. A word is embedded to learn the length of the vectors."""
-        if self.nearest is None:
+        if self.widest is None:
             raise VectorSourceError(
                 f"setselect has no vector reader for {self.name}, so all texts would be embedded: call "
                 "register_vector_source"
             )
         length = np.shape(self.embed(["text"])[0])[-1]
         options |= {"title": title or self.name, "documents": self.count()}
-        return diagnose(self.nearest, length, fetch_k=self.fetch_k, widest=self.widest or self.fetch_k, **options)
+        return diagnose(self.nearest, length, fetch_k=self.fetch_k, widest=self.widest, **options)
 
 
 def _find_changes(columns: Sequence[MeasureValues], advice: Recommendation) -> tuple[QueryChange, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import check_fields, check_number
-from ..candidates import Candidates, check_constraints
+from ..candidates import Candidates, check_constraints, standardise
 from ..errors import InvalidParameterError, argument_name, nearest_name, quoted
 from ..selection.route import DEFAULT_MIN_K, Limits, select_set
 from ..selectors.registry import (
@@ -185,15 +185,9 @@ def rank_with_words(cosines: NDArray[np.floating], bm25: ArrayLike) -> dict[str,
     """
     words = np.asarray(bm25, np.float64)
     by_words = [row for row in np.argsort(-words, kind="stable").tolist() if words[row] > 0]
-    total = _standardise(cosines.astype(np.float64)) + _WORDS * _standardise(words)
+    total = standardise(cosines)[0] + _WORDS * standardise(words, any_size=True)[0]
     fused = fuse_rankings([np.argsort(-cosines, kind="stable").tolist(), by_words])
     return {HYBRID_SEARCH: [*fused], SUM_OF_SCORES: np.argsort(-total.round(9), kind="stable").tolist()}
-
-
-def _standardise(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    spread = float(values.std())
-    scaled: NDArray[np.float64] = (values - values.mean()) / (spread if spread > 1e-12 else 1.0)
-    return scaled
 
 
 def distinct(settings: Settings) -> list[tuple[Setting, Selector]]:

@@ -187,6 +187,9 @@ def fit(
     rows = np.array(as_numeric(vectors, "vectors"))
     if ids is not None and settings.kernel == "linear":
         raise InvalidParameterError("ids name the rows of kernel='rows'; a linear kernel has no rows: leave ids out")
+    if settings.kernel == "linear" and settings.rank is not None and settings.rank > rows.shape[1]:
+        most = f"{rows.shape[1]}, the length of the vectors, with a linear kernel"
+        raise InvalidParameterError(f"{argument_name('rank')} must be at most {most}; got {settings.rank}")
     row_names = None if ids is None else as_names(ids, len(rows), "ids")
     if labels is not None:
         if resume is not None:

@@ -1,19 +1,19 @@
-"""What a call says: the log, warnings, the event, and the comparison of the setting ``shadow``."""
+"""What a call says: the log, warnings, the event, and the line of the setting ``shadow``."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._values import id_of_text
+from ..candidates import REFERENCE_KINDS
 from ..errors import EmbeddingFallbackWarning, warn
 from .flow import Flow
-from .pool import ItemSelection, Pool
+from .pool import ItemSelection
 from .request import Request
 
 if TYPE_CHECKING:
@@ -26,23 +26,18 @@ FALLBACKS: set[Hashable] = set()
 
 
 def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
-    """What the adapters' events say about a selection, in the order of the picks; the page on recipes names the keys.
-
-    With ``shadow`` all is about what the selection would have returned, and ``returned`` holds the ids of what the call
-    did return.
-    """
+    """What the events say about a selection, in the order of the picks; the page on recipes names the keys."""
     ids, selection = selected.pool.ids, selected.selection
     picked = {*selection.indices.tolist()}
-    shadow = {"shadow": True, "returned": [*selected.returned_ids], "error": selected.error}
     return {
         "selector": repr(request.selector),
         "fetch_k": selected.pool.fetch_k,
         "candidates": len(ids),
         "queries": [*selected.queries],
         "ids": selected.ids,
-        "serves": selected.serving,
-        "referred_by": [None if row is None else ids[row] for row in selected.referring],
-        "reference_kinds": selected.reference_kinds,
+        "serves": selected.read_each(selection.serves, selected.queries),
+        "referred_by": selected.read_each(selection.referred_by, ids),
+        "reference_kinds": selected.read_each(selection.reference_kinds, REFERENCE_KINDS),
         "reasons": selected.explain(),
         "shares": None if selection.shares is None else selection.shares.tolist(),
         "gains": selection.gains.tolist(),
@@ -60,7 +55,7 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         "milliseconds": selected.milliseconds,
         "joined": [[selected.ids[at] for at in run] for run in selected.runs if len(run) > 1],
         **(_describe_searches(selected) if selected.extras else {}),
-        **({} if selected.returned is None else shadow),
+        **({} if selected.shadow is None else {"shadow": selected.shadow}),
     }
 
 
@@ -117,42 +112,21 @@ def is_first(owner: object, flag: str) -> bool:
 def in_shadow(
     request: Request,
     question: str,
-    before: Flow[Sequence[Any]],
-    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]],
+    returned: Sequence[Any],
+    ids: Sequence[Hashable],
     selecting: Flow[ItemSelection],
 ) -> Flow[ItemSelection]:
-    """The result of ``selecting``; with ``shadow`` also the items that ``before`` returns, and their ids.
-
-    ``before`` runs first and as it would without setselect. An error of the selection, or of ``read_ids``, goes to the
-    log ``setselect``.
-    """
-    if not request.settings.shadow:
-        return (yield from selecting)
-    returned = yield from before
-    ids: Sequence[Hashable] = [None] * len(returned)
-    line: dict[str, Any] = {}
+    """What is selected; the call returns what was there before, and a log says what is selected."""
+    line: dict[str, Any] = {"query": question, "returned": ids, "error": None}
     try:
-        ids = read_ids(returned)
         selected = yield from selecting
-        line = {
-            "returned": _names(selected.pool, returned, ids),
-            "selected": _names(selected.pool, selected.items, selected.ids),
-            "k": request.k,
-            "fetch_k": selected.pool.fetch_k,
-            "selector": repr(request.selector),
-            "milliseconds": round(selected.milliseconds, 3),
-        }
+        line |= {"selected": selected.ids, "k": request.k, "fetch_k": selected.pool.fetch_k}
+        line |= {"selector": repr(request.selector), "milliseconds": round(selected.milliseconds, 3)}
     # Whatever the selection raises, a running system must get what it got before.
     except Exception as error:
         LOGGER.exception("the selection in shadow failed; the call returns what was there before")
-        selected = ItemSelection.nothing()._replace(error=f"{type(error).__name__}: {error}")
-    if SHADOW_LOGGER.isEnabledFor(logging.INFO):
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
-        SHADOW_LOGGER.info("%s", json.dumps({"time": now, "query": question, **line, "error": selected.error}))
-    return selected._replace(returned=[*returned], returned_ids=ids)
-
-
-def _names(pool: Pool, items: Sequence[Any], ids: Sequence[Hashable]) -> list[str]:
-    """The ids as text; a hash of the text for an item without one."""
-    return [id_of_text(pool.body(item)) if name is None else str(name) for item, name in zip(items, ids, strict=True)]
+        selected, line["error"] = ItemSelection.nothing(), f"{type(error).__name__}: {error}"
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    # Characters outside of ASCII are escaped, so the encoding of the file does not matter.
+    SHADOW_LOGGER.info("%s", json.dumps({"time": now, **line}, default=str))
+    return selected._replace(returned=[*returned], shadow=line)

@@ -37,10 +37,13 @@ Flow = Generator[Step, Any, T]
 
 def run_flow(flow: Flow[T]) -> T:
     """The result of ``flow``. An exception of a step is raised in the flow, at the line that yielded the step."""
-    step, result = _advance(flow)
-    while step is not None:
-        step, result = _advance(flow, *_run(step))
-    return result  # type: ignore[no-any-return]
+    answer, error = None, None
+    try:
+        while True:
+            step = flow.send(answer) if error is None else flow.throw(error)
+            answer, error = _run(step)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
 
 
 async def run_flow_async(flow: Flow[T]) -> T:
@@ -50,18 +53,19 @@ async def run_flow_async(flow: Flow[T]) -> T:
 
 
 async def _arun(flow: Flow[T]) -> T:
-    step, result = _advance(flow)
-    while step is not None:
-        answered: tuple[Any, Exception | None]
-        if step.arun is None:
-            answered = await asyncio.to_thread(_run, step)
-        else:
+    answer, error = None, None
+    try:
+        while True:
+            step = flow.send(answer) if error is None else flow.throw(error)
+            if step.arun is None:
+                answer, error = await asyncio.to_thread(_run, step)
+                continue
             try:
-                answered = await step.arun(), None
-            except Exception as error:
-                answered = None, error
-        step, result = _advance(flow, *answered)
-    return result  # type: ignore[no-any-return]
+                answer, error = await step.arun(), None
+            except Exception as failure:
+                error = failure
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
 
 
 def _run(step: Step) -> tuple[Any, Exception | None]:
@@ -70,14 +74,6 @@ def _run(step: Step) -> tuple[Any, Exception | None]:
         return step.run(), None
     except Exception as error:
         return None, error
-
-
-def _advance(flow: Flow[T], answer: Any = None, error: Exception | None = None) -> tuple[Step | None, Any]:
-    """Send the answer of a step, or throw its error, into the flow; the next step, or None and the result."""
-    try:
-        return (flow.send(answer) if error is None else flow.throw(error)), None
-    except StopIteration as stop:
-        return None, stop.value
 
 
 def together(flows: Sequence[Flow[T]]) -> Flow[list[T]]:

@@ -41,17 +41,9 @@ class LookUp(NamedTuple):
 
 def suits(where: Where, get: Callable[[str], Any]) -> bool:
     """Whether metadata, of which ``get`` gives the value of a key, have the values."""
-    for key, values in where.items():
-        value = get(key)
-        # A number in an array is compared element by element.
-        if not isinstance(value, (str, int, float)):
-            return False
-        if type(values) is range:
-            if isinstance(value, str) or not values.start <= value < values.stop:
-                return False
-        elif value not in values:
-            return False
-    return True
+    pairs = ((get(key), values) for key, values in where.items())
+    # A number in an array is compared element by element.
+    return all(isinstance(value, (str, int, float)) and value in values for value, values in pairs)
 
 
 def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
@@ -188,10 +180,16 @@ def find_beside(request: Request, selected: ItemSelection) -> list[LookUp]:
     return look_ups
 
 
-def keep_neighbours(request: Request, selected: ItemSelection, found: Sequence[Pool]) -> list[Pool]:
-    """The neighbours of selected items among what was found, each once."""
-    united, added = unite(selected.pool, found)
+def keep_neighbours(
+    request: Request, selected: ItemSelection, look_ups: Sequence[LookUp], found: Sequence[Pool]
+) -> list[Pool]:
+    """What was ``found``, without items that were looked up as neighbours and are none, or were found before."""
+    beside = [pool for one, pool in zip(look_ups, found, strict=True) if one.kind == "neighbour"]
+    if not beside:
+        return [*found]
+    united, added = unite(selected.pool, beside)
     known = find_neighbours(request.read_facts(united), list(map(united.body, united.items)))
-    rows = selected.selection.indices.tolist()
-    beside = {other for row in rows for other in (*known.before[row], *known.after[row])}
-    return [united.take([row for row in rows if row in beside]) for rows in added]
+    picks = selected.selection.indices.tolist()
+    near = {other for row in picks for other in (*known.before[row], *known.after[row])}
+    kept = iter([united.take([row for row in rows if row in near]) for rows in added])
+    return [next(kept) if one.kind == "neighbour" else pool for one, pool in zip(look_ups, found, strict=True)]

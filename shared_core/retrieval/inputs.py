@@ -234,18 +234,8 @@ def where_to_pass_parameters() -> dict[str, str]:
     return {parameter: f"pass {' or '.join(found)}" for parameter, found in ways.items()}
 
 
-def join_examples(examples: Iterable[Mapping[str, Any]], keys: Sequence[str] | None) -> list[str]:
-    """The texts that are embedded for examples; see :func:`join_values`. An error names the example by its position."""
-    texts = [join_values(example, keys, f"example {row}") for row, example in enumerate(examples)]
-    for row, text in enumerate(texts):
-        if not text.strip():
-            of_keys = f"under {', '.join(map(repr, keys))}" if keys else "under any key"
-            raise InvalidInputError(f"example {row} has no value {of_keys}, so there is no text to embed: leave it out")
-    return texts
-
-
 def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str = "the input") -> str:
-    """The values under ``keys`` (None: all) as one text, in the order of the names; missing values are left out."""
+    """The text that is embedded for an example: the values under ``keys`` (None: all), without missing ones."""
     if not isinstance(values, Mapping):
         raise InvalidInputError(f"{what} must be a dict of keys and values, got {quoted(values)}")
     # LangChain's own example selectors make the same text, so their stores can be used.
@@ -255,4 +245,11 @@ def join_values(values: Mapping[str, Any], keys: Sequence[str] | None, what: str
             raise InvalidParameterError(
                 f"input_keys names {name!r}, but the keys of {what} are {', '.join(map(str, values)) or 'none'}"
             )
-    return " ".join(str(values[name]) for name in names if not is_missing(values[name]))
+    known = [str(values[name]) for name in names if not is_missing(values[name])]
+    if not known:
+        of_keys = ", ".join(map(repr, names)) or "any key"
+        raise InvalidInputError(
+            f"{what} has no value under {of_keys}, so there is no text to embed: leave an example out, and name the "
+            "variables of a prompt in its input_variables"
+        )
+    return " ".join(known)

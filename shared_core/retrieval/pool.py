@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .._validation import as_float, as_numeric
 from .._values import as_plain
-from ..candidates import REFERENCE_KINDS
 from ..errors import InvalidInputError, VectorSourceError, explain_lengths, quoted
 from ..selectors.selection import Selection
 from ..texts import Texts
@@ -66,24 +65,18 @@ class Pool(NamedTuple):
         return self._replace(searches=[(search,)] * len(self.items))
 
     def with_each_id_once(self) -> Pool:
-        """The pool with the first item of each id, all items without an id, and their vectors as an array."""
-        pool = self
-        if len(set(self.ids)) < len(self.ids):
-            first: dict[Hashable, int] = {}
-            rows = [i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i]
-            pool = self.take(rows)
-        return pool._replace(vectors=stack_vectors(pool.vectors, pool.ids))
+        """The pool with the first item of each id, and all items without an id."""
+        first: dict[Hashable, int] = {}
+        return self.take([i for i, name in enumerate(self.ids) if name is None or first.setdefault(name, i) == i])
 
-    def check_vectors(self) -> Pool:
-        """The pool; a VectorSourceError if there are items, and none of them has a vector."""
-        if self.without_vector and not self.items:
-            raise VectorSourceError(
-                f"none of the {len(self.without_vector)} documents has a stored vector, for example "
-                f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
-                "reader that knows where they are. A class that gets documents in place of searching also takes an "
-                "embedding model"
-            )
-        return self
+    def no_vectors(self) -> VectorSourceError:
+        """The error for items none of which has a vector."""
+        return VectorSourceError(
+            f"none of the {len(self.without_vector)} documents has a stored vector, for example "
+            f"{quoted(self.without_vector[0])}. Put vectors into the store, or call register_vector_source with a "
+            "reader that knows where they are. A class that gets documents in place of searching also takes an "
+            "embedding model"
+        )
 
 
 def stack_vectors(vectors: Any, ids: Sequence[Hashable]) -> NDArray[Any]:
@@ -125,41 +118,29 @@ def unite(pool: Pool, others: Sequence[Pool]) -> tuple[Pool, list[list[int]]]:
     An item is the same as one before it that has its id, or if it has none, its text. Their score is the highest of
     their scores.
     """
-    items, ids, vectors, added = [*pool.items], [*pool.ids], [*pool.vectors], []
-    scores: list[float | None] = [None] * len(items) if pool.scores is None else [*pool.scores]
-    searches: list[tuple[str, ...]] = [()] * len(items) if pool.searches is None else [*pool.searches]
-    reads_texts = any(name is None for one in (pool, *others) for name in one.ids)
+    columns: tuple[list[Any], ...] = [], [], [], [], []
+    items, ids, vectors, scores, searches = columns
+    reads_texts = any(None in one.ids for one in (pool, *others))
     rows: dict[Hashable, int] = {}
-
-    def note(row: int) -> None:
-        if ids[row] is not None:
-            rows.setdefault(("id", ids[row]), row)
-        if reads_texts:
-            rows.setdefault(("text", pool.text(items[row])), row)
-
-    for row in range(len(items)):
-        note(row)
-    for other in others:
-        first = len(items)
-        others_scores = other.scores or [None] * len(other.items)
-        others_searches = other.searches or [()] * len(other.items)
-        columns = other.items, other.ids, other.vectors, others_scores, others_searches
-        for item, name, vector, score, names in zip(*columns, strict=True):
-            row = rows.get(("text", pool.text(item)) if name is None else ("id", name), len(items))
+    added = []
+    for one in (pool, *others):
+        first, n = len(items), len(one.items)
+        one_by_one = one.items, one.ids, one.vectors, one.scores or [None] * n, one.searches or [()] * n
+        for values in zip(*one_by_one, strict=True):
+            item, name, _, score, names = values
+            by_id, by_text = ("id", name), ("text", pool.text(item) if reads_texts else "")
+            row = len(items) if one is pool else rows.get(by_text if name is None else by_id, len(items))
             if row == len(items):
-                items.append(item)
-                ids.append(name)
-                vectors.append(vector)
-                scores.append(score)
-                searches.append(names)
-                note(row)
+                for column, value in zip(columns, values, strict=True):
+                    column.append(value)
+                rows.setdefault(by_text, row)
+                rows.setdefault(by_id, row)
             else:
-                scores[row] = max((one for one in (scores[row], score) if one is not None), default=None)
+                scores[row] = max((known for known in (scores[row], score) if known is not None), default=None)
                 searches[row] = tuple(dict.fromkeys(searches[row] + names))
         added.append([*range(first, len(items))])
-    kept = None if pool.scores is None else scores
-    found_by = None if pool.searches is None else searches
-    return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added
+    kept, found_by = None if pool.scores is None else scores, None if pool.searches is None else searches
+    return pool._replace(items=items, ids=ids, vectors=vectors, scores=kept, searches=found_by), added[1:]
 
 
 def name_of_text(text: str) -> str:
@@ -214,10 +195,10 @@ class ItemSelection(NamedTuple):
     ``cut_short``: a constraint, or items with the same text, left fewer than ``k`` items, and more candidates may help.
     ``cosines``: those of the candidates with the question, where a selector did not get another relevance.
     ``milliseconds`` are of the whole call. ``queries``: the texts of the question and its sub-questions, in the order
-    of ``selection.serves``. ``texts``: what was read of the candidates,
-    None if nothing was. With ``shadow``, ``returned`` holds the items that the call returns, ``returned_ids`` their
-    ids, and ``error`` says why the selection failed, if it did. ``neighbours``: those of the candidates, where they are
-    joined. ``explain`` says in words why each item is selected; it is called only if somebody asks.
+    of ``selection.serves``. ``texts``: what was read of the candidates, None if nothing was. ``neighbours``: those of
+    the candidates, where they are joined. With the setting ``shadow``, ``returned`` holds what the call returns, and
+    ``shadow`` the line of the log. ``explain`` says in words why each item is selected; it is called only if somebody
+    asks.
     """
 
     items: list[Any]
@@ -232,8 +213,7 @@ class ItemSelection(NamedTuple):
     texts: Texts | None = None
     neighbours: Neighbours | None = None
     returned: list[Any] | None = None
-    returned_ids: Sequence[Hashable] = ()
-    error: str | None = None
+    shadow: Mapping[str, Any] | None = None
     explain: Callable[[], list[str]] = list
 
     @classmethod
@@ -256,22 +236,7 @@ class ItemSelection(NamedTuple):
         position = {row: position for position, row in enumerate(rows)}
         return [[position[row] for row in run] for run in self.neighbours.find_runs(rows)]
 
-    @property
-    def serving(self) -> list[str | None]:
-        """For each selected item the question that it serves best; None for a question without sub-questions."""
-        serves = self.selection.serves
-        return [None] * len(self.items) if serves is None else [self.queries[row] for row in serves.tolist()]
-
-    @property
-    def referring(self) -> list[int | None]:
-        """For each selected item the row of the item that refers to it; None if there is none."""
-        rows = self.selection.referred_by
-        return [None] * len(self.items) if rows is None else [None if row < 0 else row for row in rows.tolist()]
-
-    @property
-    def reference_kinds(self) -> list[str | None]:
-        """For each selected item the kind of that reference; None if there is none."""
-        kinds = self.selection.reference_kinds
-        if kinds is None:
-            return [None] * len(self.items)
-        return [None if kind < 0 else REFERENCE_KINDS[kind] for kind in kinds.tolist()]
+    def read_each(self, column: NDArray[Any] | None, of: Sequence[Any]) -> list[Any]:
+        """For each selected item the one that a ``column`` of the selection numbers; None where there is none."""
+        numbers = [-1] * len(self.items) if column is None else column.tolist()
+        return [None if number < 0 else of[number] for number in numbers]

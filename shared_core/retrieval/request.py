@@ -32,7 +32,7 @@ from ..signals.extraction import check_perspective_vector
 from ..texts import Texts
 from ..texts.words import Weigh
 from .inputs import EmbeddedQuery
-from .pool import ItemSelection, Pool, is_name_of_text, name_of_text
+from .pool import ItemSelection, Pool, is_name_of_text, name_of_text, stack_vectors
 
 if TYPE_CHECKING:
     from .settings import Call
@@ -135,7 +135,7 @@ class Request:
                 f"shown= compares the documents' ids, and no candidate has an id: give {origin} documents with ids, or "
                 "pass register_vector_source(..., id_of=...) if the ids are in the metadata"
             )
-        distinct = pool.with_each_id_once()
+        distinct = pool if len({*pool.ids}) == len(pool.ids) else pool.with_each_id_once()
         candidates = searched = self._make_candidates(distinct, queries)
         if queries[0].pap is not None:
             candidates = queries[0].pap.apply(candidates)
@@ -198,14 +198,13 @@ class Request:
             read["prefer"] = as_ranks(values, n, "prefer", lambda row: describe_item(items[row], row))
         if settings.source is not None and settings.max_per_source is not None:
             read["sources"] = read_some(items, settings.source, "source", self.view)
-        return Candidates(
-            queries[0].vector if len(queries) == 1 else np.array([query.vector for query in queries]),
-            pool.vectors,
-            ids=pool.ids,
-            copy=False,
-            **read,
-            **{name: getattr(settings, name) for name in CONSTRAINTS},
-        )
+        read |= {name: getattr(settings, name) for name in CONSTRAINTS}
+        query = queries[0].vector if len(queries) == 1 else np.array([query.vector for query in queries])
+        try:
+            return Candidates(query, pool.vectors, ids=pool.ids, copy=False, **read)
+        except InvalidInputError:
+            stack_vectors(pool.vectors, pool.ids)  # names the item whose vector is wrong
+            raise
 
     def read_facts(self, pool: Pool) -> list[Facts]:
         """What the items say of themselves, by the settings and by their metadata."""

@@ -44,20 +44,19 @@ def arrange(
     """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
 
     ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours, whose relevance is
-    the highest of theirs. With ``shadow``, the items that were returned before.
+    the highest of theirs. With ``shadow``, the items that were there before.
     """
     if selected.returned is not None:
         return selected.returned
-    runs = selected.runs if make_joined is not None else [[at] for at in range(len(selected.items))]
-    items, of_each = [], selected.selection.relevance.tolist()
-    for run in runs:
-        items.append(selected.items[run[0]])
+    runs = [[at] for at in range(len(selected.items))] if selected.neighbours is None else selected.runs
+    items, of_each = [selected.items[run[0]] for run in runs], selected.selection.relevance.tolist()
+    for place, run in enumerate(runs):
         if make_joined is not None and len(run) > 1:
-            parts, rows = [selected.items[at] for at in run], selected.selection.indices[run]
-            facts = [] if selected.texts is None else selected.texts.facts
+            parts, ids = [selected.items[at] for at in run], [selected.ids[at] for at in run]
+            facts = selected.texts.facts if selected.texts is not None else []
+            starts = [facts[row].start for row in selected.selection.indices[run]]
             texts, metadatas = list(map(selected.pool.body, parts)), [part.metadata for part in parts]
-            joined = join([selected.ids[at] for at in run], texts, metadatas, [facts[row].start for row in rows])
-            items[-1] = make_joined(parts, joined)
+            items[place] = make_joined(parts, join(ids, texts, metadatas, starts))
     relevance = [max(of_each[at] for at in run) for run in runs]
     added: list[dict[str, Any]] = [{} for _ in runs]
     if request.settings.scores:
@@ -75,18 +74,17 @@ def _list_scores(
     The gain is the sum of theirs, and the reasons follow each other. The name is that of what refers to the first part
     to which something refers. A key that is there already keeps its value.
     """
-    names = [
-        selected.texts.find_title(row) or selected.pool.ids[row]
-        for row in (selected.referring[at] for at in parts)
-        if row is not None and selected.texts is not None
-    ]
-    gains = selected.selection.gains.tolist()
+    texts, selection = selected.texts, selected.selection
+    referring = selected.read_each(selection.referred_by, range(len(selected.pool.items)))
+    rows = [referring[at] for at in parts if referring[at] is not None and texts is not None]
+    names = [texts.find_title(row) or selected.pool.ids[row] for row in rows] if texts is not None else []
+    gains = selection.gains.tolist()
     added = {
         "selection_relevance" if "relevance_score" in metadata else "relevance_score": relevance,
         "selection_score": sum(gains[at] for at in parts),
         "selection_reason": " / ".join(reasons[at] for at in parts),
         "selection_referred_by": next((str(name) for name in names if name is not None), None),
-        "selection_serves": selected.serving[parts[0]],
+        "selection_serves": selected.read_each(selection.serves, selected.queries)[parts[0]],
     }
     return {key: value for key, value in added.items() if value is not None and key not in metadata}
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from .._parsing import is_text
 from ..errors import quoted, warn
 from ..facts import DOCUMENT_ID, Facts
-from ..selection.route import DEFAULT_EXTRA_K, DEFAULT_K, share_fetch_k
+from ..selection.route import DEFAULT_EXTRA_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
 from ..texts.words import Weigh
-from .events import LOGGER, in_shadow, is_first, warn_of_ignored_scores
+from .events import LOGGER, is_first, warn_of_ignored_scores
 from .extra import Extras, ask, read_answers
 from .flow import Flow, Step, together
 from .follow import (
@@ -43,6 +43,7 @@ from .pool import (
     ItemSelection,
     Pool,
     is_name_of_text,
+    stack_vectors,
     unite,
 )
 from .request import Request
@@ -52,16 +53,13 @@ if TYPE_CHECKING:
 
 # The items nearest to a query, and how many.
 Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
-ReadIds = Callable[[Sequence[Any]], Sequence[Hashable]]
 
 
 class Store(NamedTuple):
     """What an adapter gives of a vector store and its embedding model."""
 
     search: Search
-    # What the user had before, of k items: the answer in shadow.
-    before: Callable[[int], Flow[Sequence[Any]]]
-    read_ids: ReadIds
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]]
     # The vectors of names (n, d).
     embed: Callable[[list[str]], Flow[Any]]
     # The items with some ids, without those that the store does not have.
@@ -77,87 +75,33 @@ class Store(NamedTuple):
     # None if the store cannot be asked for them.
     find: Callable[[EmbeddedQuery, Where, int], Flow[Pool]] | None = None
 
-    @property
-    def weigh(self) -> Weigh | None:
-        """What words weigh in the corpus, where there is an index of words."""
-        return None if self.extras is None or self.extras.words is None else self.extras.words.weigh
-
 
 def search_and_select(
-    request: Request, owner: Settings, question: str, embedding: Flow[list[EmbeddedQuery]], store: Store
-) -> Flow[ItemSelection]:
-    """The set for the queries that ``embedding`` gives. A warning that comes once comes once for each ``owner``."""
-    selecting = _search_and_select(request, owner, embedding, store)
-    return in_shadow(request, question, store.before(request.k or DEFAULT_K), store.read_ids, selecting)
-
-
-def select_among(
-    request: Request,
-    owner: Settings,
-    question: str,
-    retrieved: Sequence[Any],
-    read_ids: ReadIds,
-    embedding: Flow[list[EmbeddedQuery]],
-    reading: Flow[Pool],
-    score: str,
-    remedy: str,
-) -> Flow[ItemSelection]:
-    """The set among items that were ``retrieved`` before; ``reading`` gives the items with their ids and vectors.
-
-    ``score`` is the name of the scores in the pool, and ``remedy`` says how more items are retrieved.
-    """
-
-    def select() -> Flow[ItemSelection]:
-        started = time.perf_counter()
-        queries = yield from embedding
-        if not retrieved:
-            return ItemSelection.nothing()
-        _warn_if_all_are_selected(request, owner, len(retrieved), remedy)
-        pool = (yield from reading).check_vectors()
-        selected: ItemSelection = yield Step(partial(request.select, pool, queries))
-        warn_of_ignored_scores(request, owner, selected, score)
-        return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
-
-    return in_shadow(request, question, give(retrieved), read_ids, select())
-
-
-def give(value: Any) -> Flow[Any]:
-    """A flow without a step that gives the value."""
-    yield from ()
-    return value
-
-
-def _warn_if_all_are_selected(request: Request, owner: Settings, candidates: int, remedy: str) -> None:
-    """Warn, once for each ``owner``, if there is nothing to select from."""
-    if 0 < candidates <= request.all_of and is_first(owner, "_warned"):
-        every = f"{owner.size_name}={request.k}"
-        warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
-
-
-def _search_and_select(
     request: Request, owner: Settings, embedding: Flow[list[EmbeddedQuery]], store: Store
 ) -> Flow[ItemSelection]:
+    """The set for the queries that ``embedding`` gives. A warning that comes once comes once for each ``owner``."""
     started = time.perf_counter()
-    queries = yield from embedding
-    if len(queries) == 1 and store.extras is None:
-        _warn_if_all_are_selected(request, owner, request.fetch_k - len(request.shown), "Raise fetch_k")
+    queries, extras = (yield from embedding), store.extras
+    candidates = request.fetch_k - len(request.shown)
+    if len(queries) == 1 and extras is None and candidates <= request.all_of:
+        _warn_of_all(request, owner, candidates, "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
     least = None if request.k is None else request.k + len(request.shown)
     joined: Pool | None = None
     reports: list[ExtraSearch] = []
+    weigh = None if extras is None or extras.words is None else extras.words.weigh
     while fetch_k is not None:
-        if joined is None:
-            extra_k = request.settings.extra_k
-            pool, joined, reports = yield from search_beside(owner, queries, store, fetch_k, extra_k, least)
-        else:
+        if extras is None or joined is not None:
             pool = yield from search_together(queries, store.search, fetch_k, least)
+        else:
+            extra_k = request.settings.extra_k
+            pool, joined, reports = yield from search_beside(owner, queries, store, extras, fetch_k, extra_k, least)
         if joined is not None:
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
-        selected: ItemSelection = yield Step(partial(request.select, pool, queries, store.weigh))
-        fetch_k = _wider(selected, store.widest) if selected.cut_short else None
+        selected: ItemSelection = yield Step(partial(request.select, pool, queries, weigh))
+        fetch_k = _widen(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and (request.reads_references or request.reads_neighbours):
-        selected = yield from _follow(request, selected, queries, store)
-    selected = selected._replace(extras=reports)
+        selected = yield from _follow(request, selected, queries, store, weigh)
     # Tools count what they have shown by its text, under names that are no ids.
     unknown = [str(name) for name in request.shown if name not in selected.pool.ids and not is_name_of_text(name)]
     asked = unknown and selected.pool.items and store.widest is not None and not store.filtered
@@ -169,7 +113,41 @@ def _search_and_select(
             warn(f"shown holds {quoted(lost[0])}, and the store has no document with this id: was it deleted?")
     if not selected.pool.items and not store.filtered and is_first(owner, "_warned_of_nothing"):
         warn("the search found no documents: add some, or check that the store is over the collection that was filled")
+    return selected._replace(extras=reports, milliseconds=1000 * (time.perf_counter() - started))
+
+
+def select_among(
+    request: Request,
+    owner: Settings,
+    candidates: int,
+    embedding: Flow[list[EmbeddedQuery]],
+    reading: Flow[Pool],
+    score: str,
+    remedy: str,
+) -> Flow[ItemSelection]:
+    """The set among so many ``candidates`` that were found before; ``reading`` gives them with their ids and vectors.
+
+    ``score`` is the name of the scores in the pool, and ``remedy`` says how more items are retrieved.
+    """
+    started = time.perf_counter()
+    queries = yield from embedding
+    if not candidates:
+        return ItemSelection.nothing()
+    if candidates <= request.all_of:
+        _warn_of_all(request, owner, candidates, remedy)
+    pool = yield from reading
+    if pool.without_vector and not pool.items:
+        raise pool.no_vectors()
+    selected: ItemSelection = yield Step(partial(request.select, pool, queries))
+    warn_of_ignored_scores(request, owner, selected, score)
     return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
+
+
+def _warn_of_all(request: Request, owner: Settings, candidates: int, remedy: str) -> None:
+    """Warn, once for each ``owner``, that there is nothing to select from."""
+    if is_first(owner, "_warned"):
+        every = f"{owner.size_name}={request.k}"
+        warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
 
 def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
@@ -178,24 +156,31 @@ def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: i
     A VectorSourceError if they find something, and nothing of it has a vector.
     """
     if len(queries) == 1:
-        return (yield from search(queries[0], fetch_k)).check_vectors()
-    each = share_fetch_k(fetch_k, least, len(queries))
-    pools = yield from together([search(query, each) for query in queries])
-    united, _ = unite(pools[0], pools[1:])
-    return united._replace(
-        fetch_k=fetch_k,
-        exhausted=all(pool.exhausted for pool in pools),
-        without_vector=[name for pool in pools for name in pool.without_vector],
-    ).check_vectors()
+        found = yield from search(queries[0], fetch_k)
+    else:
+        each = share_fetch_k(fetch_k, least, len(queries))
+        pools = yield from together([search(query, each) for query in queries])
+        united, _ = unite(pools[0], pools[1:])
+        found = united._replace(
+            fetch_k=fetch_k,
+            exhausted=all(pool.exhausted for pool in pools),
+            without_vector=[name for pool in pools for name in pool.without_vector],
+        )
+    if found.without_vector and not found.items:
+        raise found.no_vectors()
+    return found
 
 
 def search_beside(
-    owner: Settings, queries: Sequence[EmbeddedQuery], store: Store, fetch_k: int, extra_k: int, least: int | None
-) -> Flow[tuple[Pool, Pool | None, list[ExtraSearch]]]:
+    owner: Settings,
+    queries: Sequence[EmbeddedQuery],
+    store: Store,
+    extras: Extras,
+    fetch_k: int,
+    extra_k: int,
+    least: int | None,
+) -> Flow[tuple[Pool, Pool, list[ExtraSearch]]]:
     """What the vector search finds; what the extra retrievers find; and what happened to each of them."""
-    extras = store.extras
-    if extras is None:
-        return (yield from search_together(queries, store.search, fetch_k, least)), None, []
     each = extra_k if len(queries) == 1 else share_fetch_k(extra_k, least, len(queries))
     asking: list[Flow[Any]] = [ask(owner, retriever, queries, each) for retriever in extras.retrievers]
     pool, *answers = yield from together([search_together(queries, store.search, fetch_k, least), *asking])
@@ -207,8 +192,6 @@ def search_to_compare(
     owner: Settings,
     request: Request,
     store: Store,
-    fetch_k: int,
-    least: int,
     read: Callable[[Any], tuple[str, Mapping[str, Any]]],
     text: str,
     vector: NDArray[np.float64],
@@ -218,14 +201,20 @@ def search_to_compare(
     The question has this ``text`` and this ``vector``. ``read`` gives the text and the metadata of an item.
     """
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
-    by_words = bm25 = None
-    pool, joined, _ = yield from search_beside(owner, queries, store, fetch_k, DEFAULT_EXTRA_K, least)
-    candidates = len(pool.items)
-    if joined is not None:
+    by_words = bm25 = weigh = None
+    if store.extras is None:
+        pool = yield from search_together(queries, store.search, request.fetch_k, request.k)
+        candidates = len(pool.items)
+    else:
+        words = store.extras.words
+        assert words is not None
+        pool, joined, _ = yield from search_beside(
+            owner, queries, store, store.extras, request.fetch_k, DEFAULT_EXTRA_K, request.k
+        )
+        candidates = len(pool.items)
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
-    if store.extras is not None and store.extras.words is not None:
-        bm25 = store.extras.words.score(text, list(map(pool.text, pool.items)))
+        bm25, weigh = words.score(text, list(map(pool.text, pool.items))), words.weigh
     pool = pool.with_each_id_once()
     items, facts = pool.items, request.read_facts(pool)
     bodies = list(map(pool.body, items))
@@ -233,13 +222,13 @@ def search_to_compare(
     columns = zip(names, map(read, items), Texts(bodies, facts).titles, facts, strict=True)
     rows = [(name, text, title, metadata, fact) for name, (text, metadata), title, fact in columns]
     return rows, {
-        "vectors": pool.vectors,
+        "vectors": stack_vectors(pool.vectors, pool.ids),
         "texts": list(map(pool.text, items)),
         "bodies": bodies,
         "candidates": candidates,
         "by_words": by_words,
         "bm25": bm25,
-        "weigh": store.weigh,
+        "weigh": weigh,
     }
 
 
@@ -251,10 +240,10 @@ def search_near(
     pool = pool.with_each_id_once()
     sources = list(map(source_of, pool.items))
     read_texts = lambda: request.read_texts(pool) or Texts([])  # noqa: E731
-    return list(map(pool.body, pool.items)), pool.vectors, sources, read_texts
+    return list(map(pool.body, pool.items)), stack_vectors(pool.vectors, pool.ids), sources, read_texts
 
 
-def _wider(selected: ItemSelection, widest: int | None) -> int | None:
+def _widen(selected: ItemSelection, widest: int | None) -> int | None:
     """The size of the next search, if a constraint or repeated texts cut the set short; else None.
 
     A query after one that found nothing more is widened too: whether there is more depends on the query and on what was
@@ -275,7 +264,7 @@ def _wider(selected: ItemSelection, widest: int | None) -> int | None:
 
 
 def _follow(
-    request: Request, selected: ItemSelection, queries: Sequence[EmbeddedQuery], store: Store
+    request: Request, selected: ItemSelection, queries: Sequence[EmbeddedQuery], store: Store, weigh: Weigh | None
 ) -> Flow[ItemSelection]:
     """The set that is selected when the documents to which the selected ones lead are candidates too.
 
@@ -283,53 +272,50 @@ def _follow(
     ``FOLLOWED`` searches, whatever the texts say.
     """
     links, names = find_unknown(selected)
-    cited = find_cited(request, selected) if store.find is not None else []
-    look_ups = cited + [one for one in find_beside(request, selected) if one.ids or store.find is not None]
-    look_ups = look_ups[: FOLLOWED - len(links)]
-    cited = cited[: len(look_ups)]
-    if cited:
+    look_ups = [LookUp("link", link, [link]) for link in links]
+    look_ups += find_cited(request, selected) if store.find is not None else []
+    look_ups += [one for one in find_beside(request, selected) if one.ids or store.find is not None]
+    look_ups = look_ups[:FOLLOWED]
+    if any(one.kind == "citation" for one in look_ups):
         # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
         names = []
-    if not links and not names and not look_ups:
+    if not names and not look_ups:
         return selected
-    linked, *looked_up = yield from together(
-        [
-            store.fetch(links) if links else give(ItemSelection.nothing().pool),
-            *(_look_up(store, queries[0], one) for one in look_ups),
-        ]
-    )
-    beside = looked_up[len(cited) :]
-    if beside:
-        looked_up[len(cited) :] = keep_neighbours(request, selected, beside)
-    ids = list(map(str, linked.ids))
+    # A store that takes no title for an id may refuse all ids of the call.
+    ids = {kind: [i for one in look_ups if one.kind == kind for i in one.ids] for kind in ("link", "neighbour")}
+    fetches = {kind: store.fetch(some) for kind, some in ids.items() if some}
+    finds = [_find(store, queries[0], one) for one in look_ups if not one.ids]
+    pools = yield from together([*fetches.values(), *finds])
+    fetched, by_metadata = dict(zip(fetches, pools, strict=False)), iter(pools[len(fetches) :])
+    found = [_take(fetched[one.kind], one.ids) if one.ids else next(by_metadata) for one in look_ups]
+    found = keep_neighbours(request, selected, look_ups, found)
+    searches = [(one, pool) for one, pool in zip(look_ups, found, strict=True) if one.kind != "link" or pool.items]
+    known = {one.name for one, _ in searches}
     # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
-    new = [link for link in links if link not in ids and "://" not in link and len(link) <= HEAD and is_text(link)]
-    # A link may lead to several items.
-    names = (new + names)[: max(FOLLOWED - len(ids) - len(look_ups), 0)]
+    new = [link for link in links if link not in known and "://" not in link and len(link) <= HEAD and is_text(link)]
+    names = (new + names)[: max(FOLLOWED - len(searches), 0)]
     vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
     # A model of words gives a vector of zeros for a name that it does not know.
     searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
     named = yield from together([store.search(query, FOLLOW_K) for query in searched])
-    # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
-    named = [pool.take(range(len(pool.items))[:FOLLOW_K]) for pool in named]
-    united, added = unite(selected.pool, [pool.found_by(FOLLOW) for pool in (linked, *looked_up, *named)])
-    if any(added):
-        selected = yield Step(partial(request.select, united, queries, store.weigh))
-    followed = [
-        Followed("link", link, [row for row in added[0] if str(united.ids[row]) == link])
-        for link in links
-        if link in ids
+    searches += [
+        # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
+        (LookUp("link" if query.text in new else "name", query.text), pool.take(range(len(pool.items))[:FOLLOW_K]))
+        for query, pool in zip(searched, named, strict=True)
     ]
-    reached = [(one.kind, one.name) for one in look_ups]
-    reached += [("link" if query.text in new else "name", query.text) for query in searched]
-    followed += [Followed(*one, rows) for one, rows in zip(reached, added[1:], strict=True)]
-    return selected._replace(followed=followed)
+    united, added = unite(selected.pool, [pool.found_by(FOLLOW) for _, pool in searches])
+    if any(added):
+        selected = yield Step(partial(request.select, united, queries, weigh))
+    columns = zip(searches, added, strict=True)
+    return selected._replace(followed=[Followed(one.kind, one.name, rows) for (one, _), rows in columns])
 
 
-def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
-    """What the ids or the metadata lead to. If the store fails, it is nothing, and the log says why."""
-    if look_up.ids:
-        return (yield from store.fetch([*look_up.ids]))
+def _take(pool: Pool, ids: Sequence[str]) -> Pool:
+    return pool.take([row for row, name in enumerate(pool.ids) if str(name) in ids])
+
+
+def _find(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
+    """What the metadata lead to. If the store fails, it is nothing, and the log says why."""
     assert store.find is not None
     try:
         pool = yield from store.find(query, look_up.where, CITED_K if look_up.kind == "citation" else BESIDE_K)
@@ -339,9 +325,8 @@ def _look_up(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
         LOGGER.warning(message, look_up.kind, exc_info=True)
         return ItemSelection.nothing().pool
     # A store may make a query of a value that it does not escape, and return other items too.
-    return pool.take([row for row, item in enumerate(pool.items) if suits(look_up.where, partial(_read_value, item))])
+    return pool.take([row for row, item in enumerate(pool.items) if suits(look_up.where, _read_metadata(item).get)])
 
 
-def _read_value(item: Any, key: str) -> Any:
-    value = item.metadata.get(key)
-    return getattr(getattr(item, "node", item), key, None) if value is None and key == DOCUMENT_ID else value
+def _read_metadata(item: Any) -> dict[str, Any]:
+    return {DOCUMENT_ID: getattr(getattr(item, "node", item), DOCUMENT_ID, None), **item.metadata}

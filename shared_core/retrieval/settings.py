@@ -261,9 +261,8 @@ class Joining(BaseModel):
 
     neighbours: Values = None
     """Which documents stand next to each other, for :class:`Coverage` and ``join_neighbours``: the number of a document
-    among the parts of its ``source``, or a pair with the ids of the previous and the next document. By default what
-    splitters write: a node's previous and next node in LlamaIndex, else ``"chunk_index"``, ``"chunk"``, ``"seq_num"``
-    or ``"start_index"``."""
+    among the parts of its ``source``. By default what splitters write: a node's previous and next node in LlamaIndex,
+    else ``"chunk_index"``, ``"chunk"``, ``"seq_num"`` or ``"start_index"``."""
 
     join_neighbours: bool = False
     """Return neighbours that are selected together as one document: their texts in reading order, with what two of them

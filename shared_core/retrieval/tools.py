@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._validation import check_number
 from .._values import as_identifiers, as_plain, as_text, is_missing
-from ..candidates import as_unit_rows, as_unit_vector
+from ..candidates import as_unit_queries, as_unit_rows
 from ..errors import InvalidInputError, InvalidParameterError, quoted, warn
 from ..selection.route import DEFAULT_EXTRA_K
 from ..texts.words import match_split_words, read_text, split_clauses, split_words
@@ -124,13 +124,6 @@ class Turn(NamedTuple):
     system: str = ""
 
 
-class ToolSelection(NamedTuple):
-    """The tools for a request, in the order in which they were given, and what the event says."""
-
-    tools: list[Any]
-    make_event: Callable[[], dict[str, Any]]
-
-
 # By the name of a model, and a text.
 _Memory = dict[tuple[str, str], Vector]
 # The vectors of the texts, and of the questions, that were asked for last, by the id of the embedding model. All who
@@ -199,8 +192,10 @@ class ToolSelector:
                 weakref.finalize(model.model, _MEMORIES.pop, id(model.model), None)
             self._texts, self._questions = _MEMORIES[id(model.model)]
 
-    def select(self, given: Sequence[Any], turn: Turn, config: Any = None) -> Flow[ToolSelection]:
-        """The tools for a turn of the agent.
+    def select(
+        self, given: Sequence[Any], turn: Turn, config: Any = None
+    ) -> Flow[tuple[list[Any], Callable[[], dict[str, Any]]]]:
+        """The tools for a turn of the agent, in the order in which they were given, and what makes the event.
 
         Those that it has called stay, as do ``always_include``, those that the system message names, and the
         provider's own.
@@ -213,7 +208,7 @@ class ToolSelector:
             names = quoted([*tools])
             warn(f"always_include names {quoted(missing[0])}, which no tool is called; the tools are {names}")
         every = [*tools.values()]
-        selected, reason = ItemSelection.nothing(queries=asked), None
+        selected, reason, error = ItemSelection.nothing(queries=asked), None, None
         if not every or len(every) - len(tools.keys() & {*self.always}) <= self.request.all_of:
             reason = "there are no more than can be selected"
         elif not asked:
@@ -224,7 +219,7 @@ class ToolSelector:
             # An embedding model may raise anything, and an agent without its tools is worse than one with all of them.
             except Exception as failure:
                 error = f"{type(failure).__name__}: {failure}"
-                selected, reason = selected._replace(error=error), "the selection failed"
+                reason = "the selection failed"
                 LOGGER.warning("the selection of tools failed; the agent gets all tools", exc_info=True)
                 if is_first(self, "_warned_of_failure"):
                     warn(
@@ -244,7 +239,7 @@ class ToolSelector:
                 "k": self.request.k,
                 "vector_source": self.model.source,
                 **describe(self.request, selected),
-                "error": selected.error,
+                "error": error,
                 "tools": [tool.id for tool in map(self.kind.read, returned) if tool is not None],
                 "called": sorted(tools.keys() & {*turn.called}),
                 "all_because": reason,
@@ -252,13 +247,13 @@ class ToolSelector:
                 "tokens_of_all": sum(map(self.kind.count_tokens, given)),
             }
 
-        return ToolSelection(returned, make_event)
+        return returned, make_event
 
     def _select(self, tools: Sequence[Tool], asked: Sequence[str], config: Any) -> Flow[ItemSelection]:
         started = time.perf_counter()
         texts = [tool.text for tool in tools]
         stored = yield from _look_up(self._texts, self.model.model, MOST_TEXTS, texts, self.model.embed_texts)
-        vectors = as_unit_rows(stack_vectors(stored, _read_names(tools)))
+        vectors = as_unit_rows(stack_vectors(stored, [tool.id for tool in tools]))
         settings = self.request.settings
         if settings.queries is None and self.request.capabilities.sub_questions:
             sub_questions = yield from self._find_sub_questions(asked, vectors)
@@ -266,7 +261,7 @@ class ToolSelector:
         queries = yield from embed_question(settings, asked[0], self._embed_questions, config)
         rows = self._find_candidates(tools, vectors, queries)
         items, text_of = [tools[row] for row in rows], attrgetter("text")
-        pool = Pool(items, _read_names(items), text_of, text_of, vectors[rows])
+        pool = Pool(items, [tool.id for tool in items], text_of, text_of, vectors[rows])
         selected: ItemSelection = yield Step(partial(self.request.select, pool, queries))
         return selected._replace(milliseconds=1000 * (time.perf_counter() - started))
 
@@ -295,8 +290,8 @@ class ToolSelector:
         most = max(MOST_CANDIDATES, 2 * (self.request.k or 0))
         if len(tools) <= most:
             return [*range(len(tools))]
-        searched = [as_unit_vector(query.search_vector, vectors.shape, vectors.dtype) for query in queries]
-        cosines = (vectors @ np.array(searched).T).max(axis=1)
+        searched = as_unit_queries(np.array([query.search_vector for query in queries]), vectors.shape, vectors.dtype)
+        cosines = (vectors @ searched.T).max(axis=1)
         words = match_split_words([query.words for query in queries], [read_text(tool.text) for tool in tools])
         by_words = words.covered @ words.weights
         best = np.argsort(-by_words, kind="stable")[:DEFAULT_EXTRA_K]
@@ -345,10 +340,6 @@ def _shorten(text: str) -> str:
     text = text.strip()
     half = MOST_CHARACTERS // 2
     return text if len(text) <= MOST_CHARACTERS else f"{text[:half]}\n{text[-half:]}"
-
-
-def _read_names(tools: Sequence[Tool]) -> list[str]:
-    return [tool.id for tool in tools]
 
 
 def as_storable(value: Any) -> Any:

@@ -68,13 +68,8 @@ def refuse_unknown(
             raise InvalidParameterError(f"{owner} has no argument {name!r}: {remedies.get(name, hint)}")
 
 
-def refuse_unknown_parameters(
-    function: Callable[..., object], parameters: Iterable[str], more: Iterable[str] = ()
-) -> None:
-    """Refuse a keyword that is a parameter of no selector.
-
-    ``more``: arguments of ``function`` that are not in its signature.
-    """
+def refuse_unknown_parameters(function: Callable[..., object], parameters: Iterable[str]) -> None:
+    """Refuse a keyword that is a parameter of no selector."""
     taken = (p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD)
     of_selectors = (p for selector in selector_names() for p in selector_parameters(selector))
-    refuse_unknown(f"{function.__name__}()", parameters, (*taken, *more, *of_selectors))
+    refuse_unknown(f"{function.__name__}()", parameters, (*taken, *of_selectors))

@@ -45,7 +45,8 @@ def share_fetch_k(fetch_k: int, k: int | None, queries: int) -> int:
 
 Rows = NDArray[np.int64]
 
-_EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
+_NO_ROWS = read_only(np.zeros(0, np.int64))
+_EMPTY = Selection(_NO_ROWS, read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
 
 class Limits(NamedTuple):
@@ -82,14 +83,14 @@ def select_set(
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
     check_usable(selector, candidates, limits.budget, shown)
-    rows = every = np.arange(len(candidates))
+    rows, left_out = _NO_ROWS, list[int]()
     if texts is not None and limits.drop_copies:
-        rows = _one_of_each_text(candidates, texts.bodies, shown, limits)
-    if len(rows) < len(every):
-        candidates, shown = candidates.take(rows), np.searchsorted(rows, list(shown)).tolist()
-        texts = None if texts is None else texts.take(rows.tolist())
-        if candidates.cover is not None:
-            candidates = candidates.with_checked(cover=candidates.cover.that_count())
+        rows, left_out = _one_of_each_text(candidates, texts.bodies, shown, limits)
+        if left_out:
+            candidates, texts = candidates.take(rows), texts.take(rows.tolist())
+            shown = np.searchsorted(rows, list(shown)).tolist()
+            if candidates.cover is not None:
+                candidates = candidates.with_checked(cover=candidates.cover.that_count())
     read, capabilities = dict[str, Any](), capabilities_of(selector)
     if texts is not None and capabilities.words and candidates.words is None and any(question):
         read["words"] = texts.match_words(question)
@@ -109,18 +110,18 @@ def select_set(
     if candidates.relevance_given:
         plain = read_only(candidates.relevance[selection.indices].astype(np.float64))
         selection = replace(selection, relevance=plain)
-    if len(rows) == len(every):
-        return selection
-    return replace(at_rows(selection, rows), left_out=tuple(np.setdiff1d(every, rows).tolist()))
+    return replace(at_rows(selection, rows), left_out=tuple(left_out)) if left_out else selection
 
 
-def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits) -> Rows:
+def _one_of_each_text(
+    candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits
+) -> tuple[Rows, list[int]]:
     """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one.
 
     A copy that costs more than the whole budget, or whose given relevance is below the threshold, is the last choice.
+    The second value are the other rows.
     """
-    fits = np.ones(len(candidates), np.bool_)
-    order = np.arange(len(candidates))
+    fits, order = np.ones(len(bodies), np.bool_), np.arange(len(bodies))
     if candidates.relevance_given:
         order = np.argsort(-candidates.relevance, kind="stable")
         if limits.score_threshold is not None:
@@ -131,12 +132,13 @@ def _one_of_each_text(candidates: Candidates, bodies: Sequence[str], shown: Sequ
         fits &= candidates.costs <= limits.budget
     order = order[np.argsort(~fits[order], kind="stable")]
     seen = {bodies[row] for row in shown}
-    kept = []
+    kept: list[int] = []
+    left_out: list[int] = []
     for row in order.tolist():
-        if row in shown or not bodies[row] or bodies[row] not in seen:
-            kept.append(row)
+        is_copy = row not in shown and bodies[row] and bodies[row] in seen
+        (left_out if is_copy else kept).append(row)
         seen.add(bodies[row])
-    return np.array(sorted(kept), np.int64)
+    return np.array(sorted(kept), np.int64), sorted(left_out)
 
 
 def _select_up_to(

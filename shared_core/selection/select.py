@@ -19,6 +19,9 @@ from ..texts.words import as_questions
 from .effects import refuse_unknown_parameters, warn_of_no_effect
 from .route import DEFAULT_MIN_K, Limits, select_set
 
+# The arguments that are those of Candidates.
+_COLUMNS = {"relevance", "quality", "references", "cover", "ids", "costs", "sources", "prefer", *CONSTRAINTS}
+
 
 def select(
     query: ArrayLike,
@@ -44,6 +47,8 @@ def select(
     shown: Iterable[int] = (),
     min_gain: float | None = None,
     min_k: int = DEFAULT_MIN_K,
+    max_per_source: int | None = None,
+    drop_near_duplicates: float | None = None,
     **parameters: Any,
 ) -> Selection:
     """Select a set of ``k`` from your own arrays.
@@ -78,9 +83,10 @@ def select(
     min_k : int
         The number of members that the set has in any case, if ``min_gain`` is given. With 0 and ``shown`` the set may
         be empty: nothing new is worth enough.
+    max_per_source, drop_near_duplicates
+        The constraints of :class:`Candidates`, with which the set may have fewer than ``k`` members.
     **parameters
-        The constraints of :class:`Candidates` (``max_per_source``, ...), with which the set may have fewer than ``k``
-        members; and the selector's own parameters.
+        The selector's own parameters.
 
     Returns
     -------
@@ -112,33 +118,36 @@ def select(
     """
     if isinstance(relevance, str) and relevance == "cosine":
         relevance = None
-    constraints = {name: parameters.pop(name) for name in CONSTRAINTS if name in parameters}
+    values: dict[str, Any] = {
+        "question": question, "texts": texts, "titles": titles, "identifiers": identifiers, "neighbours": neighbours,
+        "references": references, "cover": cover, "relevance": relevance, "quality": quality, "ids": ids,
+        "costs": costs, "sources": sources, "prefer": prefer, "budget": budget, "min_gain": min_gain,
+        "max_per_source": max_per_source, "drop_near_duplicates": drop_near_duplicates,
+    }  # fmt: skip
+    given = {name: value for name, value in values.items() if value is not None}
     try:
         resolved = resolve_selector(selector, parameters)
     except InvalidParameterError:
-        refuse_unknown_parameters(select, parameters, CONSTRAINTS)
+        refuse_unknown_parameters(select, parameters)
         raise
-    called = {"titles": titles, "identifiers": identifiers, "neighbours": neighbours}
-    columns: dict[str, Any] = {
-        "relevance": relevance, "quality": quality, "references": references, "cover": cover, "costs": costs,
-        "sources": sources, "prefer": prefer, **constraints,
-    }  # fmt: skip
-    values = {"question": question, "texts": texts, **called, **columns, "budget": budget, "min_gain": min_gain}
-    given = [name for name, value in values.items() if value is not None]
-    given += ["min_k"] if min_k is not DEFAULT_MIN_K else []
-    given += ["relevance_scale"] if relevance_scale != "minmax" else []
+    if min_k is not DEFAULT_MIN_K:
+        given["min_k"] = min_k
+    if relevance_scale != "minmax":
+        given["relevance_scale"] = relevance_scale
     if given:
         check_ranges({"relevance_scale": relevance_scale, "min_gain": min_gain, "min_k": min_k})
         if (question is None) != (texts is None):
             missing = "texts" if texts is None else "question"
             raise InvalidInputError(f"{missing} is missing: the words need the question and the candidates' texts")
-        for name in [name for name in called if name in given]:
+        for name in [name for name in ("titles", "identifiers", "neighbours") if name in given]:
             if texts is None:
                 raise InvalidInputError(f"texts is missing: {name} says how the texts lead to each other")
             if references is not None:
                 warn(f"{name} has no effect with references, which are used as given")
-        warn_of_no_effect(resolved, given, {*values, *CONSTRAINTS})
-    candidates = Candidates(query, vectors, ids=ids, copy=False, **columns)
+        warn_of_no_effect(resolved, given, values)
+    candidates = Candidates(
+        query, vectors, copy=False, **{name: value for name, value in given.items() if name in _COLUMNS}
+    )
     split = None
     if question is not None and texts is not None:
         questions, rows = as_questions(question), len(np.atleast_2d(query))
@@ -146,9 +155,8 @@ def select(
             raise InvalidInputError(
                 f"question has {len(questions)} strings and query has {rows} rows: pass a string for each row"
             )
-        for name, column in (("texts", texts), *called.items()):
-            if column is not None and len(column) != len(candidates):
-                raise InvalidInputError(f"{name} must be {len(candidates)}, one for each candidate, got {len(column)}")
+        if len(texts) != len(candidates):
+            raise InvalidInputError(f"texts must be {len(candidates)}, one for each candidate, got {len(texts)}")
         split = as_texts(texts, titles, identifiers, candidates.sources, neighbours)
     return select_set(
         candidates,

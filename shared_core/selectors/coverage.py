@@ -16,7 +16,6 @@ from ..candidates import (
     REFERENCE_KINDS,
     Candidates,
     References,
-    cosines_with_queries,
     count_repeats,
     standardise,
 )
@@ -161,7 +160,7 @@ class Coverage:
         state = GreedyState(candidates, k, budget, shown)
         terms = self._terms(candidates)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
-        noise = np.full(len(candidates), terms.noise)
+        noise = np.full_like(terms.log_weight, terms.noise)
         gains = run_coverage(state, factors, terms.log_weight, noise, tuple(map(_fixed, terms[2:])))
         if gains is None:
             gains = _greedy(state, IncrementalLU(factors, state.shown, state.target), terms)
@@ -184,11 +183,11 @@ class Coverage:
                 weights.append(COVERED * self.word_weight * beta)
                 h = WORDS_IN_RELEVANCE * self.word_weight
                 # vecdot computes each row alone, so copies of a text get exactly the same number.
-                z_words, per_words = standardise(np.vecdot(words.covered, beta), None)
+                z_words, per_words = standardise(np.vecdot(words.covered, beta), any_size=True)
                 z, noise = z + h * z_words, 1 + noise + h * per_words
                 # The highest of several z has another deviation, and T is in standard deviations of the cosines there.
                 if len(candidates.questions) == 1 or candidates.relevance_given:
-                    z, per_rho = standardise(z, z.dtype)
+                    z, per_rho = standardise(z)
                     noise = noise * per_rho
         log_weight, noise = log_relevance(z, noise, TEMPERATURE)
         if len(candidates.questions) > 1:
@@ -207,7 +206,7 @@ class Coverage:
         bonus: _Bonus = NO_REFERENCES
         per_gate, references = 0.0, candidates.references
         if references is not None and (self.reference_weight or self.neighbour_weight):
-            standard, per_sigma = standardise(log_weight, log_weight.dtype)
+            standard, per_sigma = standardise(log_weight)
             g = 1 / (1 + np.exp(-GATE * (standard - HALF_OPEN)))
             bonus = *_weigh_references(references, self.reference_weight, self.neighbour_weight), g
             # The slope of g is at most a quarter of GATE.
@@ -249,7 +248,7 @@ def _shares(weights: Matrix) -> Matrix:
 
 def _served(candidates: Candidates) -> Matrix:
     """(n, q): how well each candidate covers each query; fully if its cosines are equal up to rounding."""
-    z, _ = standardise(cosines_with_queries(candidates), candidates.dtype)
+    z, _ = standardise(candidates.cosines)
     return np.ascontiguousarray(np.exp((z - z.max(axis=1, keepdims=True)) / SERVED).T)
 
 

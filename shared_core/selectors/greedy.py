@@ -38,7 +38,10 @@ class GreedyState:
             raise NothingLeftError(f"all n={n} candidates are already shown: nothing is left to select")
         if k is None and budget is None:
             raise InvalidParameterError("give k, budget or both: they determine how many candidates are selected")
-        self.target = available if k is None else _check_k(k, available, n)
+        self.target = available if k is None else check_integer(k, "k")
+        if not 1 <= self.target <= available:
+            others = f" ({len(self.shown)} of {n} candidates are already shown)" if self.shown else ""
+            raise InvalidParameterError(f"k must be in 1..n, got k={self.target} with n={available}{others}")
         self.constraints = make_constraints(candidates, budget, self.shown)
         if self.constraints and not np.isfinite(self.close(np.zeros(n))).any():
             raise NothingLeftError(
@@ -124,14 +127,6 @@ def _check_shown(shown: Iterable[int], n: int) -> list[int]:
     if len(set(indices)) != len(indices):
         raise InvalidParameterError(f"shown names a candidate twice: {quoted(indices)}")
     return indices
-
-
-def _check_k(k: int, available: int, n: int) -> int:
-    count = check_integer(k, "k")
-    if not 1 <= count <= available:
-        shown = "" if available == n else f" ({n - available} of {n} candidates are already shown)"
-        raise InvalidParameterError(f"k must be in 1..n, got k={count} with n={available}{shown}")
-    return count
 
 
 _numba_failed = False

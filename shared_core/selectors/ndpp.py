@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._validation import FloatArray, as_finite, as_float64, check_range, read_only
-from ..candidates import TIE_TOLERANCE, Candidates, cosines_with_queries, standardise
+from ..candidates import TIE_TOLERANCE, Candidates, standardise
 from ..errors import InvalidParameterError, KernelError, quoted, warn
 from .greedy import GreedyState, lowest_of_best, run_compiled
 from .kernels import Kernel, LowRankKernel, as_kernel
@@ -182,8 +182,7 @@ class NDPP:
                 *standard_relevance(candidates), SEVERAL_TEMPERATURE if several else AUTO_TEMPERATURE
             )
             return log_r2, exact + noise
-        # With sub-questions the highest cosine counts.
-        relevance = candidates.relevance.astype(np.float64) if given else cosines_with_queries(candidates).max(axis=0)
+        relevance = candidates.relevance.astype(np.float64)
         if not is_linear and isinstance(temperature, float):
             return 2 * log_exponential(relevance, temperature), exact
         r: Matrix = np.maximum(relevance, LINEAR_FLOOR)
@@ -198,16 +197,16 @@ def standard_relevance(candidates: Candidates) -> tuple[Matrix, Matrix]:
     Of several questions the highest value counts. So a sub-question whose cosines are all low counts as much as others.
     """
     if candidates.relevance_given:
-        z, per_sigma = standardise(candidates.relevance.astype(np.float64), None)
+        z, per_sigma = standardise(candidates.relevance.astype(np.float64), any_size=True)
         return z, 0.0 * per_sigma
-    z, per_sigma = standardise(cosines_with_queries(candidates), candidates.vectors.dtype)
+    z, per_sigma = standardise(candidates.cosines)
     return (z[0], per_sigma[0]) if len(z) == 1 else (z.max(axis=0), per_sigma.max(axis=0))
 
 
 def log_relevance(z: Matrix, per_sigma: Matrix, temperature: float) -> tuple[Matrix, Matrix]:
     """log r² for a relevance in standard deviations, the highest is 0; and its tie tolerance."""
     # A cosine has an absolute rounding error, which σ and the temperature divide.
-    return (z - z.max()) / temperature, per_sigma * (2 * FLOAT64_TIE / temperature)
+    return (z - z[z.argmax()]) / temperature, per_sigma * (2 * FLOAT64_TIE / temperature)
 
 
 class Factors(NamedTuple):
@@ -251,7 +250,7 @@ def run_coverage(
     log_weight: Matrix,
     noise: Matrix,
     terms: tuple[Any, ...] = _NO_PARTS + NO_REFERENCES,
-) -> list[float] | None:
+) -> ArrayLike | None:
     """The greedy method on unit rows, compiled: the logarithm of each gain; None if numpy has to do it."""
     if state.constraints or state.shown:
         return None
@@ -261,8 +260,7 @@ def run_coverage(
     if count is None:
         return None
     state.picks += picks[:count].tolist()
-    made: list[float] = gains[:count].tolist()
-    return made
+    return gains[:count]
 
 
 class IncrementalLU:

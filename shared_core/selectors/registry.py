@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
@@ -88,8 +87,8 @@ def check_usable(
         check_capability(selector, "relevance")
     if len(candidates.questions) > 1:
         check_capability(selector, "sub_questions")
-    limits = budget, *(getattr(candidates, name) for name in CONSTRAINTS)
-    if shown or any(limit is not None for limit in limits):
+    limited = candidates.max_per_source is not None or candidates.drop_near_duplicates is not None
+    if limited or budget is not None or shown:
         check_capability(selector, "constraints")
 
 
@@ -171,12 +170,7 @@ def selector_parameters(name: str) -> tuple[str, ...]:
     >>> selector_parameters("mmr")
     ('lambda_mult', 'lambda_b')
     """
-    return _read_parameters(selector_class(name))
-
-
-@functools.cache
-def _read_parameters(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
+    return tuple(field.name for field in dataclasses.fields(selector_class(name)) if field.init)
 
 
 def make_selector(name: str, **parameters: Any) -> Selector:
@@ -186,16 +180,19 @@ def make_selector(name: str, **parameters: Any) -> Selector:
     MMR(lambda_mult=0.5, lambda_b=0.95)
     """
     kind = selector_class(name)
-    allowed = _read_parameters(kind)
-    unknown = [p for p in parameters if p not in allowed]
-    if unknown:
+    try:
+        selector: Selector = kind(**parameters)
+    except TypeError:
+        allowed = selector_parameters(name)
+        unknown = [p for p in parameters if p not in allowed]
+        if not unknown:
+            raise
         owners = " or ".join(quoted(other) for other in _REGISTRY if unknown[0] in selector_parameters(other))
         near = nearest_name(unknown[0], allowed)
         remedy = f": did you mean {near!r}?" if near else f"; allowed: {', '.join(allowed) or 'none'}"
         if owners:
             remedy = f" (a parameter of {owners}). Leave it out, or select with {owners}"
-        raise InvalidParameterError(f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{remedy}")
-    selector: Selector = kind(**parameters)
+        raise InvalidParameterError(f"selector {quoted(name)} has no parameter {quoted(unknown[0])}{remedy}") from None
     return selector
 
 

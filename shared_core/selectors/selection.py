@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._validation import ReadOnlyArrays, read_only
-from ..candidates import REFERENCE_KINDS, Candidates, cosines_with_queries, standardise
+from ..candidates import REFERENCE_KINDS, Candidates, standardise
 from ..errors import InvalidInputError, quoted
 
 # The repr of a selection shows at most this many picks.
@@ -125,29 +125,36 @@ def make_selection(
             f"picks must be rows of the {len(candidates)} candidates, with one gain for each, got picks "
             f"{quoted(picks)} and gains {quoted(gains)}"
         )
-    indices, values = read_only(np.array(picks, np.int64)), read_only(np.array(gains, np.float64))
-    relevance = read_only(candidates.relevance.take(indices).astype(np.float64))
-    objective = float(math.prod(gains) if product else sum(gains))
+    indices, references = np.array(picks, np.int64), candidates.references
     referring = kinds = serves = None
     if referred_by is not None:
-        referring = read_only(np.array(referred_by, np.int64))
-        if candidates.references is not None and candidates.references.kinds is not None:
-            kinds = read_only(np.where(referring < 0, np.int8(-1), candidates.references.kinds[referring, indices]))
+        referring = np.array(referred_by, np.int64)
+        if references is not None and references.kinds is not None:
+            kinds = np.where(referring < 0, np.int8(-1), references.kinds[referring, indices])
     if len(candidates.questions) > 1:
-        serves = read_only(best_question(candidates)[indices])
-    portions = None if shares is None else read_only(np.array(shares, np.float64))
+        serves = best_question(candidates)[indices]
+    arrays = {
+        "indices": indices,
+        "gains": np.array(gains, np.float64),
+        "relevance": candidates.relevance.take(indices).astype(np.float64),
+        "referred_by": referring,
+        "reference_kinds": kinds,
+        "serves": serves,
+        "shares": None if shares is None else np.array(shares, np.float64),
+    }
+    for array in arrays.values():
+        if array is not None:
+            read_only(array)
+    objective = float(math.prod(gains) if product else sum(gains))
     made = object.__new__(Selection)
     # A frozen dataclass sets its fields one by one, which takes 3 µs.
-    made.__dict__.update(
-        indices=indices, gains=values, relevance=relevance, objective=objective, filled_from=filled_from,
-        referred_by=referring, reference_kinds=kinds, serves=serves, shares=portions, left_out=(), ended=False,
-    )  # fmt: skip
+    made.__dict__.update(arrays, objective=objective, filled_from=filled_from, left_out=(), ended=False)
     return made
 
 
 def best_question(candidates: Candidates) -> NDArray[np.int64]:
     """The row of the question that each candidate serves best, shape (n,): by its cosine in standard deviations."""
-    best: NDArray[np.int64] = standardise(cosines_with_queries(candidates), candidates.dtype)[0].argmax(axis=0)
+    best: NDArray[np.int64] = standardise(candidates.cosines)[0].argmax(axis=0)
     return best
 
 

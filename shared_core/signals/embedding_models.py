@@ -205,7 +205,7 @@ def as_embedding(answer: Any, source: str, text: str) -> NDArray[np.float64]:
     ...
     setselect.InvalidInputError: Model.embed_query for 'a question' must be numbers, got None
     """
-    what = f"{source} for {quoted(text)}"
+    what = f"{source} for {text[:60]!r}"
     vector = _as_numbers(answer, what, np.float64)
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
         raise InvalidInputError(f"{what} must be one vector of finite numbers, got {quoted(answer)}")

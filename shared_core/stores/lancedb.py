@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,14 @@ from ..errors import VectorSourceError
 
 
 def search_with_vectors(
-    table: Any,
-    query: Sequence[float],
-    k: int,
-    vector_column: str = "vector",
-    *,
-    where: str | None = None,
-    prefilter: bool = True,
-    metric: str | None = None,
+    table: Any, query: Sequence[float], k: int, vector_column: str = "vector", where: str | None = None
 ) -> tuple[Any, NDArray[np.float32]]:
     """Search a ``lancedb.table.Table`` (not an ``AsyncTable``), and return a ``pyarrow.Table``.
 
-    ``metric``: "l2", "cosine" or "dot"; None for that of the index. ``prefilter=False`` applies ``where`` to the hits.
     Rows without a vector are never found. Several vectors per row raise a :class:`VectorSourceError`.
     """
     search = table.search(query, vector_column_name=vector_column).limit(k)
-    if where is not None:
-        search = search.where(where, prefilter=prefilter)
-    if metric is not None:
-        search = search.metric(metric)
-    rows = search.to_arrow()
+    rows = (search if where is None else search.where(where)).to_arrow()
     return rows, _matrix(rows[vector_column])
 
 
@@ -41,7 +29,8 @@ def vectors_by_id(
     """Look vectors up in a ``lancedb.table.Table``. Both column names are parts of its SQL."""
     if not ids:
         return {}
-    names = ", ".join(map(_as_literal, ids))
+    # A string with its quotes doubled is one literal.
+    names = ", ".join("'" + name.replace("'", "''") + "'" for name in ids)
     where = f"{id_column} IN ({names}) AND {vector_column} IS NOT NULL"
     # No limit: the table may hold an id more than once.
     rows = table.search().where(where).select([id_column, vector_column]).limit(None).to_arrow()
@@ -51,22 +40,6 @@ def vectors_by_id(
 def list_rows(table: Any, columns: Sequence[str]) -> Any:
     """All rows of a ``lancedb.table.Table``, with these columns, as a ``pyarrow.Table``."""
     return table.search().select(list(columns)).limit(None).to_arrow()
-
-
-def narrow_filter(where: str | None, values: Mapping[str, Any], prefix: str = "") -> str:
-    """SQL that lets in what ``where`` does, as far as it has one of these values; see :mod:`.chroma`."""
-    conditions = [f"({where})"] if where else []
-    for key, known in values.items():
-        if isinstance(known, range):
-            conditions += [f"{prefix}{key} >= {known.start}", f"{prefix}{key} < {known.stop}"]
-        else:
-            conditions.append(f"{prefix}{key} IN ({', '.join(map(_as_literal, known))})")
-    return " AND ".join(conditions)
-
-
-def _as_literal(value: Any) -> str:
-    # A string with its quotes doubled is one literal.
-    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def _matrix(column: Any) -> NDArray[np.float32]:

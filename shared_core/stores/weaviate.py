@@ -16,13 +16,15 @@ WIDEST = 10_000
 
 @TwoWays
 def search_with_vectors(
-    collection: Any, query: Sequence[float], k: int, **arguments: Any
+    collection: Any, query: Sequence[float], k: int, tenant: str | None = None, **arguments: Any
 ) -> Calls[tuple[list[Any], Vectors]]:
     """Search a ``weaviate.collections.Collection`` of a sync or async client, and return the client's objects.
 
     If the objects have several named vectors, ``target_vector`` names one; without it, and for multi-vectors, a
     :class:`VectorSourceError` is raised.
     """
+    if tenant is not None:
+        collection = collection.with_tenant(tenant)
     target = arguments.get("target_vector")
     name = target if isinstance(target, str) else None
     vector, include = [float(number) for number in query], True if name is None else [name]

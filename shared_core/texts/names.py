@@ -36,14 +36,6 @@ _OPENING = _words(
     "mein meine sein seine ihr ihre unser unsere alle viele jede jeder jedes keine une un les en à het een"
 )
 _MONTHS = _words("january february march april may june july august september october november december")
-# Words with which an instruction begins, where one further word has a capital: "Click Save", "Klicken Sie".
-_INSTRUCTIONS = _words(
-    "click tap press select choose pick open close save enter type go see visit check uncheck drag scroll navigate "
-    "install run use add remove delete create edit configure enable disable download upload note read contact ask "
-    "klicken tippen drücken wählen öffnen schließen speichern geben gehen siehe besuchen prüfen "
-    "cliquez appuyez sélectionnez choisissez ouvrez fermez enregistrez saisissez voir allez "
-    "haga pulse seleccione elija abra cierre guarde escriba vea véase vaya"
-)
 # Words that only German has so often, where every noun has a capital.
 _GERMAN = frozenset(("und", "der", "das"))
 
@@ -94,7 +86,7 @@ def read_name(text: str) -> str:
     The heading is the ``title`` in the front matter, or the first line, if it is marked as a heading or bold, or if it
     is short, does not end like a sentence, and further lines follow. It loses its markup and its number. Else the name
     is the run of two or more capitalised words with which the text begins, behind articles, prepositions and numbers,
-    but no instruction ("Click Save"), salutation ("Hi Bob,") or speaker ("Bob Roy:").
+    but no salutation ("Hi Bob,") or speaker ("Bob Roy:").
 
     Parameters
     ----------
@@ -138,20 +130,14 @@ def _read_name(text: Text) -> str:
             name = " ".join(run)
             has_digit = any(map(str.isdigit, name))
             numbered = has_digit and any(one.family in FAMILIES for one in parse_identifier(name))
-            return name if len(run) > 1 and not numbered and not _is_instruction(run) and as_key(name) else ""
+            return name if len(run) > 1 and not numbered and as_key(name) else ""
     return ""
-
-
-def _is_instruction(run: list[str]) -> bool:
-    """Whether two words that begin a sentence tell somebody to do something: "Click Save"."""
-    return len(run) == 2 and run[0].casefold() in _INSTRUCTIONS
 
 
 def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> list[str]:
     """The names in the texts that none of ``known`` is, each once, in the order of the texts; at most ``most``.
 
-    A name of one word counts inside of a sentence only, and not in German, where every noun has a capital. Instructions
-    of two words at the beginning of a sentence ("Click Save") are no names.
+    A name of one word counts inside of a sentence only, and not in German, where every noun has a capital.
     """
     seen, found = {as_key(name) for name in known} | {()}, []
     for text in map(strip_markup, texts):
@@ -160,7 +146,7 @@ def find_names(texts: Sequence[str], known: Iterable[str], most: int = 20) -> li
         for _, opens, run in capitalised_runs(text):
             if opens and run[0].casefold() in _OPENING:
                 run = run[1:]
-            if (len(run) < 2 and (german or opens or len("".join(run)) < 4)) or (opens and _is_instruction(run)):
+            if len(run) < 2 and (german or opens or len("".join(run)) < 4):
                 continue
             name = " ".join(run)
             if (key := as_key(name)) not in seen and not all(word.isdigit() or word in _MONTHS for word in key):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
-from itertools import count
 from types import NoneType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._values import as_identifiers, as_names, as_optional, as_plain, is_missing
+from .._values import as_identifiers, as_names, as_optional, as_plain
 from ..candidates import Parts, References
 from ..errors import InvalidInputError, quoted
 from ..facts import FILE, Facts, Place, read_place
@@ -86,7 +85,7 @@ class Texts:
         return [body if head is body.text else read_text(head) for head, body in heads]
 
     @cached_property
-    def links(self) -> list[tuple[str, ...] | None]:
+    def links(self) -> list[tuple[Hashable, ...] | None]:
         """What each text links to; None if it has no links."""
         return [fact.links for fact in self.facts]
 
@@ -237,13 +236,7 @@ def find_references(
            [0., 0., 0., 1.],
            [0., 0., 0., 0.]], dtype=float32)
     """
-    columns: dict[str, Any] = {"titles": titles, "identifiers": identifiers, "sources": sources}
-    columns |= {"neighbours": neighbours, "links": links, "keys": keys}
-    check_strings(texts, "texts")
-    for what, column in columns.items():
-        if column is not None and len(column) != len(texts):
-            raise InvalidInputError(f"{what} must have {len(texts)} rows, one for each candidate, got {len(column)}")
-    found = as_texts(texts, **columns).find_references()
+    found = as_texts(texts, titles, identifiers, sources, neighbours, links, keys).find_references()
     return refer_to_nothing(len(texts)) if found is None else found
 
 
@@ -268,39 +261,33 @@ def as_texts(
 ) -> Texts:
     """The texts with what is known of each; the arguments are those of :func:`find_references`, and are checked."""
     check_strings(texts, "texts")
-    n, missing = len(texts), [None] * len(texts)
-    if titles is not None:
-        titles = titles if isinstance(titles, str) else as_optional(titles)
-        check_strings(titles, "titles", (str, NoneType))
-    check_strings(identifiers or (), "identifiers", (object,))
-    documents = missing if sources is None else as_optional(as_names(sources, n, "sources"))
-    numbers = missing if neighbours is None else neighbours
-    places = [read_place(number) for number in numbers]
-    for row, (number, place) in enumerate(zip(numbers, places, strict=True)):
-        if place is None and not is_missing(number):
+    n, columns = len(texts), list[Sequence[Any]]()
+    given = {"titles": titles, "identifiers": identifiers, "neighbours": neighbours, "links": links, "keys": keys}
+    for what, column in given.items():
+        if column is not None and len(column) != n:
+            raise InvalidInputError(f"{what} must have {n} rows, one for each candidate, got {len(column)}")
+        check_strings(column or (), what, (object,))
+        columns.append([None] * n if column is None else as_optional(column))
+    check_strings(columns[0], "titles", (str, NoneType))
+    documents = [None] * n if sources is None else as_optional(as_names(sources, n, "sources"))
+    if neighbours is not None and sources is None:
+        raise InvalidInputError("sources is missing: neighbours are the numbers of the texts in their sources")
+    facts = []
+    for row, (source, title, called, number, linked, names) in enumerate(zip(documents, *columns, strict=True)):
+        place = read_place(number)
+        if place is None and number is not None:
             raise InvalidInputError(
                 f"neighbours: row {row} is {quoted(as_plain(number))}; it must be the number of the text in its "
                 "source, a whole number of at least 0"
             )
-    if neighbours is not None and sources is None:
-        raise InvalidInputError("sources is missing: neighbours are the numbers of the texts in their sources")
-    columns: tuple[Sequence[Any], ...] = (
-        titles or missing,
-        missing if identifiers is None else [*map(_as_strings, count(), as_optional(identifiers))],
-        documents,
-        places,
-        [own if own is None else as_identifiers(own, f"links: row {row}") for row, own in enumerate(links or missing)],
-        [as_identifiers(own, f"keys: row {row}") for row, own in enumerate(keys or missing)],
-    )
-    facts = [
-        Facts(
-            titles=(title,) if title else (),
-            identifiers=called or (),
-            source=source,
-            links=linked,
-            keys=names,
-            place=None if place is None else Place(source, "", place),
+        facts.append(
+            Facts(
+                titles=(title,) if title else (),
+                identifiers=_as_strings(row, called),
+                source=source,
+                links=None if linked is None else as_identifiers(linked, f"links: row {row}"),
+                keys=as_identifiers(names, f"keys: row {row}"),
+                place=None if place is None else Place(source, "", place),
+            )
         )
-        for title, called, source, place, linked, names in zip(*columns, strict=True)
-    ]
     return Texts(texts, facts, refer=refer)

@@ -62,13 +62,6 @@ def qdrant(rows: Sequence[Row], folder: Path) -> Any:
     return filled(qdrant.QdrantVectorStore(client, "c", Table(rows)), rows)
 
 
-def lancedb(rows: Sequence[Row], folder: Path) -> Any:
-    lancedb = pytest.importorskip("lancedb")
-    from langchain_community.vectorstores import LanceDB
-
-    return filled(LanceDB(lancedb.connect(folder), Table(rows)), rows)
-
-
 def filled(store: Any, rows: Sequence[Row]) -> Any:
     ids = [str(uuid5(NAMESPACE_URL, row.id)) for row in rows]
     store.add_texts([row.text for row in rows], [dict(row.metadata) for row in rows], ids=ids)
@@ -126,7 +119,6 @@ STORES: dict[str, tuple[Any, Opened, Callable[[], dict[str, Any]]]] = {
     "FAISS": (LANGCHAIN, lambda rows, folder: LANGCHAIN.open(rows, "FAISS"), lambda: kwargs(filter={"team": "a"})),
     "Chroma": (LANGCHAIN, chroma, lambda: kwargs(filter={"team": "a"})),
     "Qdrant": (LANGCHAIN, qdrant, lambda: kwargs(filter=of_qdrant())),
-    "LanceDB": (LANGCHAIN, lancedb, lambda: kwargs(filter="metadata.team = 'a'", prefilter=True)),
     "LlamaIndex's simple store": (LLAMAINDEX, lambda rows, folder: LLAMAINDEX.open(rows, "simple"), a_team),
     "LlamaIndex's Chroma": (LLAMAINDEX, chroma_index, a_team),
     "LlamaIndex's Qdrant": (LLAMAINDEX, qdrant_index, a_team),
@@ -355,16 +347,12 @@ async def test_the_next_chunk_of_a_pick_is_looked_up(
 def test_neighbours_are_looked_up_by_id(kind: int) -> None:
     # Without a file, LlamaIndex's node is a document of its own.
     rows = with_metadata(falling([f"passage {number}" for number in range(COUNT)]), {}, source="a.txt")
-    pairs: dict[str, Any] = {row.id: None for row in rows} | {"doc-0": ("doc-24", "doc-25"), "doc-25": ("doc-0", None)}
-    # What says that another one follows it is none.
-    pairs["doc-24"] = (None, "doc-3")
     told: list[Any] = []
-    follow(LANGCHAIN, LANGCHAIN.open(rows, LANGCHAIN.kinds[kind]), told, neighbours=pairs, join_neighbours=True)
     nodes = [_node(row) for row in rows]
-    for number, relation, other in ((0, "NEXT", 25), (25, "PREVIOUS", 0)):
+    # What says that another one follows it is none.
+    for number, relation, other in ((0, "PREVIOUS", 24), (0, "NEXT", 25), (25, "PREVIOUS", 0), (24, "NEXT", 3)):
         nodes[number].relationships[NodeRelationship[relation]] = RelatedNodeInfo(node_id=f"doc-{other}")
     storage = StorageContext.from_defaults(vector_store=make_store(LLAMAINDEX.kinds[kind]))
     index = VectorStoreIndex(nodes, embed_model=CountingEmbedding(), storage_context=storage)
     follow(LLAMAINDEX, index, told)
-    for event in told:
-        assert [one["found"] for one in event["followed"] if one["name"] == "doc-0"] == [["doc-25"]]
+    assert [one["found"] for one in told[0]["followed"] if one["name"] == "doc-0"] == [["doc-25"]]

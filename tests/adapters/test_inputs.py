@@ -133,7 +133,7 @@ def test_a_chain_takes_the_question_out_of_a_dict() -> None:
         (HumanMessage("a"), r"\.text"),
         ([HumanMessage("a")], "one text"),
         (ChatPromptValue(messages=[HumanMessage("a")]), "a text"),
-        (None, "no text.*text, history.*input_variables"),
+        (None, "no value under 'text'"),
     ],
 )
 async def test_the_input_of_an_example_selector_holds_a_text(value: Any, word: str) -> None:
@@ -144,7 +144,7 @@ async def test_the_input_of_an_example_selector_holds_a_text(value: Any, word: s
     with pytest.raises(InvalidInputError, match=word):
         await selector.aselect_examples(given)
     assert selector.select_examples({**given, "text": QUERY}), "only the input_keys count"
-    with pytest.raises(InvalidInputError, match=r"no text.*none.*input_variables"):
+    with pytest.raises(InvalidInputError, match="any key"):
         EXAMPLES[0].make(STORE, k=1).select_examples({})
     with pytest.raises(InvalidInputError, match=r"dict.*'a'"):
         selector.select_examples("a")
@@ -217,10 +217,6 @@ OBJECTS: dict[str, tuple[Callable[[], Any], str]] = {
     "LlamaIndex's filters: a dict": (
         lambda: LI.SetSelectIndexRetriever(INDEX, filters={"topic": "a"}),
         r"filters.*dict.*MetadataFilter\(key=",
-    ),
-    "a dict for the filter of a store in memory": (
-        lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", filter={"topic": "a"}),
-        "filter.*function.*'topic'",
     ),
     "kk= in a call": (lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", kk=5), "'kk'.*'k'"),
 }

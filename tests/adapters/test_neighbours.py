@@ -105,8 +105,8 @@ def test_shown_takes_the_names_of_the_parts(subject: Subject) -> None:
 @OVER_READERS
 def test_the_setting_says_who_is_next(subject: Subject) -> None:
     rows = story()
-    pairs = {rows[3].id: (rows[1].id, None)}
-    found = subject.run(make(subject, rows, neighbours=pairs), rows)
+    numbers = {rows[1].id: 7, rows[3].id: 8}
+    found = subject.run(make(subject, rows, neighbours=numbers, source=lambda _: "a book"), rows)
     assert list(map(body, found)) == [
         "gamma delta epsilon zeta",
         "passage 1\n\npassage 3",

@@ -191,7 +191,6 @@ def test_citations(
     [
         ({"chunk_index": 4}, {"chunk_index": 5}, {}, LAST),
         ({"part": 4}, {"part": 5}, {"neighbours": "part"}, LAST),
-        ({}, {}, {"neighbours": {"doc-0": (None, "doc-19")}}, LAST),
         # Not beside each other, not of one document, or switched off.
         ({"chunk_index": 4}, {"chunk_index": 5, "source": "b.pdf"}, {}, 2),
         ({"chunk_index": 4}, {"chunk_index": 5}, {"selector": Coverage(neighbour_weight=0)}, 2),

@@ -35,7 +35,6 @@ LANGCHAIN = (
     "in memory",
     "FAISS flat, L2",
     "Chroma in memory, l2",
-    "LanceDB of langchain-lancedb",
     "LanceDB",
     "PGVector, cosine",
     "PGVectorStore, cosine",
@@ -105,8 +104,6 @@ def langchain(name: str, folder: Path) -> Iterator[Changing]:
             replaces=name.startswith(("in memory", "Chroma", "PGVector,")),
             safe=name == "in memory",
         )
-        if name == "LanceDB":  # its table is made with all rows
-            changing.texts = {row.id: row.text for row in ROWS}
         yield changing
 
 

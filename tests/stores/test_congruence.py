@@ -14,7 +14,8 @@ from langchain_core.vectorstores import VectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
-from langchain_setselect import SetSelectCompressor, SetSelectExampleSelector, SetSelectRetriever
+from langchain_setselect import SetSelectCompressor, SetSelectRetriever
+from langchain_setselect.retriever import read_ids
 from langchain_setselect.stores.reader import FILTER_NAMES
 from llamaindex_setselect import SetSelectIndexRetriever, SetSelectPostprocessor
 from shared_core import InvalidParameterError, SetSelectWarning
@@ -106,13 +107,6 @@ class TestLangChain:
             shadow = SetSelectRetriever(vectorstore=store, search_kwargs=settings, shadow=True)
             assert shadow.invoke(QUERY) == store.similarity_search(QUERY, k=K, **search_kwargs)
 
-    def test_an_example_is_the_metadata_without_the_stores_own_keys(
-        self, case: LangChainCase, store: VectorStore
-    ) -> None:
-        found = SetSelectExampleSelector(vectorstore=store, k=K, fetch_k=FETCH_K).select_examples({"asked": QUERY})
-        assert len(found) == K
-        assert found == [ROWS[int(example["number"])].metadata for example in found]
-
     async def test_the_async_way_picks_the_same(
         self, case: LangChainCase, store: VectorStore, embeddings: TableEmbeddings, tmp_path: Path
     ) -> None:
@@ -155,7 +149,7 @@ class TestLangChain:
             asked = not search_kwargs or reader.passing is not None
             refused = [d for d in others if not asked or (search_kwargs and case.row_of(d).metadata["colour"] != "red")]
             (report,) = told[0]["extra_retrievers"]
-            assert {*report["left_out"]} == {reader.id_of(store, document) for document in refused}
+            assert {*report["left_out"]} == {*read_ids(store, refused)}
             assert embeddings.documents == 0
 
     async def test_the_compressor_finds_the_vectors_of_what_another_retriever_found(
@@ -174,7 +168,7 @@ class TestLangChain:
             assert [case.row_of(d).id for d in picked] == wanted
         assert embeddings.documents == 0
         reader, rows = langchain_reader(store), [case.row_of(document) for document in own]
-        ids = [reader.id_of(store, document) for document in own]
+        ids = read_ids(store, own)
         found = reader.fetch(store, [*ids, "gone"])
         assert set(found) == set(ids)
         assert_stored(rows, [found[name] for name in ids], case)

@@ -1,16 +1,13 @@
 """What only LanceDB has: types of vectors, and stores without a table."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from langchain_setselect.stores.lancedb import COMMUNITY_READER, READER
+from langchain_setselect.stores.lancedb import READER
 from shared_core.errors import VectorSourceError
 from shared_core.stores.lancedb import search_with_vectors, vectors_by_id
-from tests.stores.cases import lancedb as lancedb_cases
-from tests.stores.harness import QUERIES, TableEmbeddings, needs
+from tests.stores.harness import QUERIES, TableEmbeddings, fill, needs
 
 QUERY = QUERIES["query 1"]
 
@@ -18,12 +15,6 @@ QUERY = QUERIES["query 1"]
 @pytest.fixture(autouse=True)
 def client() -> None:
     needs("lancedb")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Any]:
-    with lancedb_cases.community(TableEmbeddings(), tmp_path) as store:
-        yield store
 
 
 def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(tmp_path: Path) -> None:
@@ -39,6 +30,7 @@ def test_look_up_by_id_leaves_out_what_is_unknown_and_what_has_no_vector(tmp_pat
     # A search does not find rows without a vector either.
     hits, vectors = search_with_vectors(table, [1.0, 2.0], 3, "numbers")
     assert (hits["Key"].to_pylist(), vectors.tolist()) == (["it's", "b"], [[1, 2], [3, 4]])
+    assert search_with_vectors(table, [1.0, 2.0], 1, "numbers", "`Key` = 'b'")[1].tolist() == [[3, 4]]
 
 
 def test_several_vectors_per_row_are_refused(tmp_path: Path) -> None:
@@ -50,15 +42,16 @@ def test_several_vectors_per_row_are_refused(tmp_path: Path) -> None:
     with pytest.raises(VectorSourceError, match="one vector per row"):
         vectors_by_id(table, ["a"])
     with pytest.raises(VectorSourceError, match="one vector per row"):
-        search_with_vectors(table, [1.0, 2.0], 1, metric="cosine")
+        search_with_vectors(table, [1.0, 2.0], 1)
 
 
-def test_without_a_table_or_without_rows_there_is_nothing(store: Any, tmp_path: Path) -> None:
-    assert COMMUNITY_READER.search(store, QUERY, 5, name="nowhere") == ([], [])
-    store.get_table().delete("true")
-    documents, vectors = COMMUNITY_READER.search(store, QUERY, 5)
-    assert (documents, len(vectors)) == ([], 0)
+def test_without_a_table_or_without_rows_there_is_nothing(tmp_path: Path) -> None:
     needs("langchain_lancedb")
     from langchain_lancedb import LanceDB
 
-    assert READER.search(LanceDB(TableEmbeddings(), tmp_path / "empty"), QUERY, 5) == ([], [])
+    store = LanceDB(TableEmbeddings(), tmp_path / "empty")
+    assert READER.search(store, QUERY, 5) == ([], [])
+    fill(store)
+    store._get_or_create_table()[0].delete("true")
+    documents, vectors = READER.search(store, QUERY, 5)
+    assert (documents, len(vectors)) == ([], 0)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..._files import write_atomically
 from ..._parsing import SafetensorsFile
 from ..._validation import ReadOnlyArrays, as_finite, as_float64, read_only
-from ...candidates import TIE_EPS, Candidates, cosines_with_queries
+from ...candidates import TIE_EPS, Candidates
 from ...errors import InvalidInputError, KernelError, quoted
 
 Matrix = NDArray[np.float64]
@@ -65,7 +65,7 @@ class LearnedKernel(ReadOnlyArrays):
         if self.temperature is None:
             return None
         if self.W_R is None:
-            return log_exponential(cosines_with_queries(candidates)[0], self.temperature)
+            return log_exponential(candidates.cosines[0].astype(np.float64), self.temperature)
         return log_exponential(_mapped_cosines(candidates, np.asarray(self.W_R)), self.temperature)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -187,7 +187,7 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("^words .* one query", {"words": WORDS}),
     ("^references .* one query", {"vectors": OWN, "references": References(OWN[0], np.arange(3))}),
     (r"^query 2: words .*\(3, m\)", {"words": [WORDS] * 2 + [Parts(ONES, ONES[0])] * 2}),
-    (r"^query 3: query .*zero", {"queries": np.eye(4, 5)[::-1] * [0, 1, 1, 1, 1]}),
+    (r"^query 3: query.*zero", {"queries": np.eye(4, 5)[::-1] * [0, 1, 1, 1, 1]}),
     (r"^query 1: vectors: row 2 holds NaN", {"vectors": np.where(np.arange(60).reshape(4, 3, 5) == 27, np.nan, OWN)}),
 ]
 

@@ -331,7 +331,8 @@ def test_the_relevant_part_of_the_vectors_is_learned_and_serves_later_queries() 
 
 
 @pytest.mark.parametrize(
-    "change", [{"k": 5, "fetch_k": 4}, {"device": "nonsense"}, {"objective": "paper"}, {"temperature": np.nan}]
+    "change",
+    [{"k": 5, "fetch_k": 4}, {"device": "nonsense"}, {"objective": "paper"}, {"temperature": np.nan}, {"rank": 99}],
 )
 def test_settings_are_checked_before_anything_is_scored(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match=f"^{[*change][-1]} "):

@@ -12,7 +12,7 @@ from langchain_core.documents import Document
 from llama_index.core.schema import TextNode
 
 from shared_core import InvalidInputError, InvalidParameterError
-from shared_core.retrieval.inputs import join_examples, join_values
+from shared_core.retrieval.inputs import join_values
 from shared_core.retrieval.request import read_numbers, read_some
 from shared_core.retrieval.result import sort_items
 from shared_core.retrieval.settings import Settings
@@ -79,23 +79,22 @@ TEXTS: list[tuple[dict[str, Any], list[str] | None, str]] = [
     ({"question": "1 + 1", "number": 0, "sure": False}, None, "0 1 + 1 False"),
 ]
 # Examples that have no text, the keys, the type of the error, and words of its message.
-WITHOUT_TEXT: list[tuple[list[Any], list[str] | None, type[Exception], str]] = [
-    ([{"q": "x"}, {"p": "y"}], ["q"], InvalidParameterError, "'q'.*example 1.*p"),
-    ([{"q": "x"}, {"q": None}], ["q"], InvalidInputError, "example 1.*'q'"),
-    ([{"q": " ", "p": "x"}], ["q"], InvalidInputError, "example 0.*'q'"),
-    (["x"], None, InvalidInputError, "example 0.*'x'"),
+WITHOUT_TEXT: list[tuple[Any, list[str] | None, type[Exception], str]] = [
+    ({"p": "y"}, ["q"], InvalidParameterError, "'q'.*example 1.*p"),
+    ({"q": None}, ["q"], InvalidInputError, "example 1.*'q'"),
+    ({}, None, InvalidInputError, "example 1.*any key.*input_variables"),
+    ("x", None, InvalidInputError, "example 1.*'x'"),
 ]
 
 
 @pytest.mark.parametrize(("example", "keys", "text"), TEXTS)
 def test_the_text_of_an_example(example: dict[str, Any], keys: list[str] | None, text: str) -> None:
     assert join_values(example, keys) == text
-    assert join_examples([example, example], keys) == [text, text]
 
 
-@pytest.mark.parametrize(("examples", "keys", "error", "words"), WITHOUT_TEXT)
+@pytest.mark.parametrize(("example", "keys", "error", "words"), WITHOUT_TEXT)
 def test_an_example_without_text_is_named(
-    examples: list[Any], keys: list[str] | None, error: type[Exception], words: str
+    example: Any, keys: list[str] | None, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        join_examples(examples, keys)
+        join_values(example, keys, "example 1")

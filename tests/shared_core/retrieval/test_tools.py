@@ -65,7 +65,7 @@ NAMES = ["weather", "hotel", "train", "photo", "music", "email"]
 
 def names_for(model: Model, *asked: str, most: int = 2, names: Sequence[str] = NAMES, **settings: Any) -> set[str]:
     selector = ToolSelector("test", KIND, model.as_model(), most, (), settings)
-    return {*run_flow(selector.select(names, Turn(asked))).tools}
+    return {*run_flow(selector.select(names, Turn(asked)))[0]}
 
 
 def test_texts_besides_the_request_count_if_they_are_near_to_a_tool() -> None:
@@ -88,9 +88,9 @@ def test_a_tool_that_another_one_mentions_comes_along() -> None:
     about |= {f"{verb}_invoice": f"a bill, to {verb} it" for verb in ("print", "send", "delete", "pay")}
     kind = ToolKind(lambda name: Tool.of(name, name, about[name], ()), lambda name: name)
     selector = ToolSelector("test", kind, Model().as_model(), 2, (), {})
-    selection = run_flow(selector.select([*about], Turn(["changes the bill of people"])))
-    assert selection.tools == ["change_invoice", "find_customer"]
-    assert selection.make_event()["referred_by"] == [None, "change_invoice"]
+    selected, make_event = run_flow(selector.select([*about], Turn(["changes the bill of people"])))
+    assert selected == ["change_invoice", "find_customer"]
+    assert make_event()["referred_by"] == [None, "change_invoice"]
 
 
 def test_each_text_is_embedded_once_as_long_as_the_model_lives(monkeypatch: pytest.MonkeyPatch) -> None:

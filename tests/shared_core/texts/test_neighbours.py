@@ -80,7 +80,7 @@ def test_one_character_many_times_takes_linear_time() -> None:
 def test_wrong_numbers_are_refused_by_row(wrong: dict[str, Any], names: str) -> None:
     with pytest.raises(InvalidInputError, match=names):
         find_references(TEXTS, **wrong)
-    with pytest.raises(InvalidInputError, match=names.replace("must", "must be")):
+    with pytest.raises(InvalidInputError, match=names):
         select([1.0, 0.0], np.ones((4, 2)), 2, question="port", texts=TEXTS, **wrong)
 
 

@@ -146,17 +146,15 @@ def test_the_first_key_with_a_number_counts() -> None:
     assert pairs(documents(*metadatas)) == [(0, 1), (1, 2)]
 
 
-def test_the_setting_gives_numbers_or_pairs_of_ids() -> None:
+def test_the_setting_gives_numbers() -> None:
     rows = documents({"nr": 2}, {"nr": "1"}, {"nr": float("nan")}, {"nr": pd.NA})
     assert pairs(rows, "nr") == pairs(rows, {"d0": 2, "d1": 1}) == [(1, 0)]
     assert pairs(rows, lambda item: item.metadata["nr"]) == [(1, 0)]
-    ids = {"d0": (None, "d3"), "d1": ["d3", "elsewhere"], "d2": ("d2", "")}
-    assert pairs(rows, ids, None) == [(0, 3), (3, 1)]
     # It takes the place of what the metadata say.
     assert pairs(documents({"chunk": 1, "nr": 7}, {"chunk": 2, "nr": 9}), "nr") == []
 
 
-@pytest.mark.parametrize("value", ["first", -1, 1.5, [1, 2, 3], {"previous": 1}, True])
+@pytest.mark.parametrize("value", ["first", -1, 1.5, ("d0", "d2"), {"previous": 1}, True])
 def test_a_value_that_is_neither_is_refused_with_the_item(value: Any) -> None:
     with pytest.raises(InvalidInputError, match="d1"):
         read(documents({"nr": 1}, {"nr": value}), "nr")

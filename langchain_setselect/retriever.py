@@ -22,10 +22,12 @@ from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
+    FilteredRetriever,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
+    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -54,7 +56,7 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-AnyRetriever = Runnable[str, list[Document]]
+AnyRetriever = Runnable[str, list[Document]] | FilteredRetriever
 
 
 def model_of(owner: Any) -> Any:
@@ -214,7 +216,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
+        check_retrievers(unwrap(call.extra_retrievers), Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:

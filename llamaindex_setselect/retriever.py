@@ -20,11 +20,13 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
+    FilteredRetriever,
     KnownItems,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
+    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -60,7 +62,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
+        extra_retrievers: BaseRetriever | FilteredRetriever | Sequence[BaseRetriever | FilteredRetriever] = ()
 
     similarity_top_k: Positive | None = None
     """How many nodes, 4 by default; with a ``budget`` and no ``similarity_top_k``, as many as fit."""
@@ -102,7 +104,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
+        check_retrievers(unwrap(retrievers), BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 

@@ -36,11 +36,33 @@ _SHARED: dict[int, WordSearch[Any]] = {}
 _SHARING = Lock()
 
 
+@dataclass(frozen=True)
+class FilteredRetriever:
+    """An extra retriever that itself finds only what the filter of the search lets in.
+
+    With a filter, or another argument of the store, a document of ``extra_retrievers`` is a candidate only if the
+    filter is known to let it in. All documents of a filtered retriever are candidates.
+
+    Parameters
+    ----------
+    retriever : object
+        The retriever, with the same filter as the search.
+
+    Examples
+    --------
+    ``SetSelectRetriever(vectorstore=store, search_kwargs={"filter": only_a}, extra_retrievers=[
+    FilteredRetriever(other_store.as_retriever(search_kwargs={"filter": only_a, "k": 25}))])``
+    """
+
+    retriever: Any
+
+
 class ExtraRetriever(NamedTuple):
-    """A retriever of an adapter's framework: its name, and its items for a text."""
+    """A retriever of an adapter's framework: its name, its items for a text, and whether it filters them itself."""
 
     name: str
     retrieve: Callable[[str], Flow[Sequence[Any]]]
+    filters: bool = False
 
 
 class KnownItems(NamedTuple):
@@ -77,6 +99,11 @@ def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> N
             )
 
 
+def unwrap(retrievers: Iterable[Any]) -> list[Any]:
+    """The retrievers, also those that filter themselves."""
+    return [one.retriever if isinstance(one, FilteredRetriever) else one for one in retrievers]
+
+
 def gather_extras(
     kind: ItemKind[Any],
     store: Any,
@@ -92,13 +119,15 @@ def gather_extras(
     words = share_search(kind, store) if settings.keyword_search else None
     if words is not None:
         named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
-    for retriever in settings.extra_retrievers:
+    # What several find is the item of the first one.
+    for one in sorted(settings.extra_retrievers, key=lambda one: not isinstance(one, FilteredRetriever)):
+        (retriever,) = unwrap([one])
         first = name = name_of(retriever)
         number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
-        named[name] = ExtraRetriever(name, partial(retrieve, retriever))
+        named[name] = ExtraRetriever(name, partial(retrieve, retriever), isinstance(one, FilteredRetriever))
         own = getattr(retriever, "words", None)
         words = own if words is None and isinstance(own, WordSearch) else words
     return Extras([*named.values()], look_up, model, words)
@@ -161,19 +190,20 @@ def read_answers(
     known = yield from extras.look_up(united.items[first:], united.ids[first:])
     new = united.take(range(first, len(united.items)))
     new = new._replace(items=known.items, ids=known.ids, vectors=known.vectors)
-    unknown = sum(passes is None for passes in known.admitted)
+    filtered = {retriever.name for retriever in extras.retrievers if retriever.filters}
+    columns = list(zip(new.items, new.ids, new.searches or (), known.admitted, strict=True))
+    admitted = [passes or (passes is None and not filtered.isdisjoint(names)) for _, _, names, passes in columns]
+    out = [column for column, passes in zip(columns, admitted, strict=True) if not passes]
+    unknown = sum(passes is None for *_, passes in out)
     if unknown and is_first(owner, "_warned_of_filter"):
         warn(
             f"extra_retrievers: {unknown} documents that {' or '.join(answer.name for answer in answers)} found are "
             "left out, because the search has a filter, or another argument of the store, and it is not known whether "
-            "it lets them in: they have no ids, or the store cannot be asked"
+            "it lets them in: they have no ids, or the store cannot be asked. A FilteredRetriever filters them itself"
         )
-    passing = [row for row, passes in enumerate(known.admitted) if passes]
-    more = yield from _complete(owner, new.take(passing), extras, embed)
+    more = yield from _complete(owner, new.take([row for row, passes in enumerate(admitted) if passes]), extras, embed)
     joined, _ = unite(joined, [more])
-    out = new.take([row for row, passes in enumerate(known.admitted) if not passes])
-    columns = zip(out.items, out.ids, out.searches or (), strict=True)
-    left = [(pool.text(item)[:60] if name is None else name, names) for item, name, names in columns]
+    left = [(pool.text(item)[:60] if name is None else name, names) for item, name, names, _ in out]
     return joined, [
         answer._replace(left_out=[name for name, names in left if answer.name in names]) for answer in answers
     ]

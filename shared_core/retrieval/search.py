@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +46,7 @@ from .pool import (
     unite,
 )
 from .request import Request
-
-if TYPE_CHECKING:
-    from .settings import Settings
+from .settings import Settings
 
 # The items nearest to a query, and how many.
 Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
@@ -229,9 +227,8 @@ def search_near(
     """For a diagnosis: the texts nearest to a vector, their vectors and sources, and how references are read."""
     pool = yield from store.search(EmbeddedQuery(vector, None, vector.tolist()), number)
     pool = pool.with_each_id_once()
-    sources = list(map(source_of, pool.items))
-    read_texts = lambda: request.read_texts(pool) or Texts([])  # noqa: E731
-    return list(map(pool.body, pool.items)), stack_vectors(pool.vectors, pool.ids), sources, read_texts
+    texts, sources = list(map(pool.body, pool.items)), list(map(source_of, pool.items))
+    return texts, stack_vectors(pool.vectors, pool.ids), sources, lambda: request.read_texts(pool) or Texts([])
 
 
 def _widen(selected: ItemSelection, widest: int | None) -> int | None:

@@ -22,6 +22,7 @@ from shared_core import VectorSourceError
 from shared_core.errors import warn
 from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
+    FilteredRetriever,
     WordSearch,
     check_retrievers,
     gather_extras,
@@ -54,7 +55,7 @@ from .vectors import (
 )
 from .words import DOCUMENTS, WordRetriever
 
-AnyRetriever = Runnable[str, list[Document]]
+AnyRetriever = Runnable[str, list[Document]] | FilteredRetriever
 
 
 def model_of(owner: Any) -> Any:
@@ -185,8 +186,8 @@ def _search_words(
 
 
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
-    """A copy that has the scores in its metadata; the document itself if there are none."""
-    return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
+    """A copy that has the scores in its metadata."""
+    return document.model_copy(update={"metadata": {**document.metadata, **scores}})
 
 
 def join_documents(documents: list[Document], joined: Joined) -> Document:
@@ -344,4 +345,4 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
             yield from tell(run_manager.get_child(), partial(describe_call, self, request, selected))
-        return arrange(request, selected, with_scores, join_documents)
+        return arrange(request, selected, with_scores if request.settings.scores else None, join_documents)

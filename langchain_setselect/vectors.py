@@ -156,8 +156,6 @@ def fetch_vectors(
             partial(reader.fetch, store, wanted, **where),
             partial(reader.afetch, store, wanted, **where) if reader.afetch else None,
         )
-    if known is None:
-        raise VectorSourceError(f"the vector reader of {type(store).__name__} returned None in place of vectors by id")
     return known
 
 

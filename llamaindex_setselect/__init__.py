@@ -9,6 +9,7 @@ except ImportError as error:
 
 # If another shared_core is found first, this raises the error that names it.
 import setselect  # noqa: F401
+from shared_core.retrieval.extra import FilteredRetriever
 from shared_core.retrieval.inputs import import_at_first_use
 
 from .perspective import extractor_from_llm
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .retriever_tool import create_setselect_tool
 
 __all__ = [
+    "FilteredRetriever",
     "SetSelectIndexRetriever",
     "SetSelectPostprocessor",
     "SetSelectToolRetriever",

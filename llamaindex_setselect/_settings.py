@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -26,7 +27,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from shared_core import InvalidInputError
 from shared_core.retrieval.events import describe
-from shared_core.retrieval.flow import Flow, together
+from shared_core.retrieval.flow import Flow
 from shared_core.retrieval.inputs import EmbeddedQuery, Vector, check_instance, check_question, embed_question
 from shared_core.retrieval.pool import ItemSelection, Pool, read_scores
 from shared_core.retrieval.request import Request
@@ -124,18 +125,15 @@ def embed_queries(settings: SelectionSettings, request: Request, bundle: QueryBu
     if bundle.embedding is None and not any(map(str.strip, bundle.embedding_strs)):
         raise InvalidInputError("the query is empty: it has neither text nor an embedding")
 
-    def embed_mean(texts: list[str]) -> Flow[Vector]:
-        # As LlamaIndex's own retriever does.
-        model = settings._vectors.need_model("the query or the perspective")
-        vector: Vector = (yield from embed_as_queries(model, texts)).mean(axis=0)
-        return vector
-
     def embed(texts: list[str]) -> Flow[list[Vector]]:
-        own = [] if bundle.embedding is not None else [bundle.embedding_strs]
-        vectors = yield from together([embed_mean(group) for group in (*own, *([text] for text in texts[1:]))])
+        own = [] if bundle.embedding is not None else bundle.embedding_strs
+        asked, rows = [*own, *texts[1:]], list[Vector]()
+        if asked:
+            rows = [*(yield from embed_as_queries(settings._vectors.need_model(), asked))]
         if bundle.embedding is not None:
-            vectors.insert(0, as_embedding(bundle.embedding, "QueryBundle.embedding", bundle.query_str))
-        return vectors
+            return [as_embedding(bundle.embedding, "QueryBundle.embedding", bundle.query_str), *rows]
+        # The mean, as in LlamaIndex's own retriever.
+        return [np.mean(rows[: len(own)], axis=0), *rows[len(own) :]]
 
     return (yield from embed_question(request.settings, bundle.query_str, embed))
 

@@ -111,7 +111,7 @@ def _search(
         keyword_search=compares and NODES.can_index(index),
     )
     settings = retriever._settings
-    searching, model = retriever._store(settings, QueryBundle("")), settings._vectors.need_model("the queries")
+    searching, model = retriever._store(settings, QueryBundle("")), settings._vectors.need_model()
 
     def read(node: NodeWithScore) -> tuple[str, Mapping[str, Any]]:
         source = source_of(node) or node.node_id

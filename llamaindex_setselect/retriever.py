@@ -20,6 +20,7 @@ from typing_extensions import override
 from shared_core import InvalidParameterError
 from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
+    FilteredRetriever,
     KnownItems,
     WordSearch,
     check_retrievers,
@@ -60,7 +61,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
 
     if TYPE_CHECKING:
         # The core, which knows no framework, declares it.
-        extra_retrievers: BaseRetriever | Sequence[BaseRetriever] = ()
+        extra_retrievers: BaseRetriever | FilteredRetriever | Sequence[BaseRetriever | FilteredRetriever] = ()
 
     similarity_top_k: Positive | None = None
     """How many nodes, 4 by default; with a ``budget`` and no ``similarity_top_k``, as many as fit."""
@@ -260,7 +261,7 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
         return Store(
             lambda query, fetch_k: search_with(retriever(fetch_k), query, fetch_k),
             read_ids,
-            partial(vectors.embed, purpose="the names to follow"),
+            vectors.embed,
             partial(self._fetch, vectors),
             None if vectors.reader is None else vectors.reader.widest,
             extras,

@@ -107,11 +107,11 @@ def _as_tool(tool: Any) -> BaseTool:
 
 def _as_model(embed_model: BaseEmbedding | None) -> EmbeddingModel:
     vectors = NodeVectors.of(None, embed_model)
-    model = vectors.need_model("the tools")
+    model = vectors.need_model()
     check_instance(model, BaseEmbedding, "embed_model")
     return EmbeddingModel(
         model,
-        lambda texts: vectors.embed(texts, "the tools"),
+        vectors.embed,
         partial(embed_as_queries, model),
         f"embedding the texts with {type(model).__name__}",
     )

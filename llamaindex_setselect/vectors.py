@@ -114,12 +114,12 @@ class NodeVectors:
             how = "node embeddings only: there is no embed_model"
         return how if self.store is None else f"{how}; no vector reader is registered for {type(self.store).__name__}"
 
-    def need_model(self, purpose: str) -> BaseEmbedding:
+    def need_model(self) -> BaseEmbedding:
         """The embedding model, or an error that names the arguments for one."""
         if self.model is None:
             raise VectorSourceError(
-                f"there is no embedding model for {purpose}: pass embed_model= with the model that filled the store, "
-                "or index=, or set Settings.embed_model"
+                "there is no embedding model: pass embed_model= with the model that filled the store, or index=, or "
+                "set Settings.embed_model"
             )
         return self.model
 
@@ -128,9 +128,9 @@ class NodeVectors:
         """The class of the embedding model; empty if there is none, or it keeps what it has embedded."""
         return "" if self.model is None or self.model.embeddings_cache is not None else type(self.model).__name__
 
-    def embed(self, texts: list[str], purpose: str) -> Flow[Any]:
-        """The vectors of texts, shape (n, d); ``purpose`` says what they are in the error of :meth:`need_model`."""
-        model = self.need_model(purpose)
+    def embed(self, texts: list[str]) -> Flow[Any]:
+        """The vectors of texts, shape (n, d)."""
+        model = self.need_model()
         answer = yield Step(
             partial(model.get_text_embedding_batch, texts), partial(model.aget_text_embedding_batch, texts)
         )
@@ -154,10 +154,9 @@ class NodeVectors:
         vectors: dict[str, Any] = {**own, **stored}
         missing = [scored.node for name, scored in by_id.items() if name not in vectors]
         if missing and (reader is None or (embed_unknown and self.model is not None)):
-            purpose = f"the texts of {len(missing)} nodes that have no stored vector"
-            self._warn(self.need_model(purpose), len(missing))
+            self._warn(self.need_model(), len(missing))
             texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in missing]
-            vectors |= zip((node.node_id for node in missing), (yield from self.embed(texts, purpose)), strict=True)
+            vectors |= zip((node.node_id for node in missing), (yield from self.embed(texts)), strict=True)
         elif missing:
             warn(
                 f"{type(self.store).__name__} has no vector for {len(missing)} of {len(by_id)} nodes: they were "
@@ -185,13 +184,10 @@ class NodeVectors:
             return {}
         where = {key: value for key, value in self.kwargs.items() if key in reader.scope}
         arguments = self.store, ids, self.index
-        stored: Mapping[str, Any] | None = yield Step(
+        stored: Mapping[str, Any] = yield Step(
             partial(reader.fetch, *arguments, **where),
             None if reader.afetch is None else partial(reader.afetch, *arguments, **where),
         )
-        if stored is None:
-            name = type(self.store).__name__
-            raise VectorSourceError(f"the vector reader of {name} returned None in place of vectors by id")
         return stored
 
     def _warn(self, model: BaseEmbedding, number: int) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 import langchain_setselect
 import llamaindex_setselect
-from setselect import SetSelectError, SetSelectWarning
+from langchain_setselect import FilteredRetriever
+from setselect import EmbeddingFallbackWarning, SetSelectError, SetSelectWarning
 from shared_core.facts import ADDRESS_KEYS, DOCUMENT_ID, IDENTIFIER_KEYS, PAGE_KEYS, PLACE_KEYS, SOURCE_KEYS, TITLE_KEYS
 from tests.adapters.bindings import ROWS, Row, Subject, _node, metadata, numbers, unit
 from tests.adapters.test_following import LANGCHAIN, STORES, SYNC_ONLY
@@ -75,13 +76,18 @@ async def test_no_document_of_another_tenant_comes_back(name: str, follow: bool,
 
 
 @pytest.mark.parametrize("name", ["in memory", "FAISS", "Chroma", "Qdrant"])
-def test_what_is_not_known_to_pass_is_told(name: str, tmp_path: Path) -> None:
+def test_what_is_not_known_to_pass_is_told_and_a_retriever_may_filter_itself(name: str, tmp_path: Path) -> None:
     subject, opened, narrow = STORES[name]
     store, told = opened(TEAMS, tmp_path), list[Any]()
     other, settings = second_search(subject, "foreign"), {"k": 8, "fetch_k": 9, "extra_k": 40, **narrow()}
-    with pytest.warns(SetSelectWarning, match="are left out"):
+    with pytest.warns(SetSelectWarning, match=r"are left out.*FilteredRetriever"):
         subject.run(subject.make(store, **settings, extra_retrievers=other), told=told)
     assert len(told[0]["extra_retrievers"][0]["left_out"]) == 40
+    # It filters nothing here, so its documents show that nobody else does.
+    made = subject.make(store, **settings, extra_retrievers=[FilteredRetriever(other)])
+    with pytest.warns(EmbeddingFallbackWarning):
+        assert teams(subject.run(made)) == {"a", "b"}
+    assert FilteredRetriever is llamaindex_setselect.FilteredRetriever
 
 
 # Arrays as metadata

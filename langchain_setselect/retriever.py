@@ -27,7 +27,6 @@ from shared_core.retrieval.extra import (
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -187,8 +186,8 @@ def _search_words(
 
 
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
-    """A copy that has the scores in its metadata; the document itself if there are none."""
-    return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
+    """A copy that has the scores in its metadata."""
+    return document.model_copy(update={"metadata": {**document.metadata, **scores}})
 
 
 def join_documents(documents: list[Document], joined: Joined) -> Document:
@@ -216,7 +215,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(unwrap(call.extra_retrievers), Runnable, "LangChain")
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -346,4 +345,4 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
             yield from tell(run_manager.get_child(), partial(describe_call, self, request, selected))
-        return arrange(request, selected, with_scores, join_documents)
+        return arrange(request, selected, with_scores if request.settings.scores else None, join_documents)

@@ -26,7 +26,6 @@ from shared_core.retrieval.extra import (
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -104,7 +103,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(unwrap(retrievers), BaseRetriever, "LlamaIndex")
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 

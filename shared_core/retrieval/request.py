@@ -32,7 +32,7 @@ from ..signals.extraction import check_perspective_vector
 from ..texts import Texts
 from ..texts.words import Weigh
 from .inputs import EmbeddedQuery
-from .pool import ItemSelection, Pool, is_name_of_text, name_of_text, stack_vectors
+from .pool import VECTOR_SEARCH, ItemSelection, Pool, is_name_of_text, name_of_text, stack_vectors
 
 if TYPE_CHECKING:
     from .settings import Call
@@ -117,6 +117,10 @@ class Request:
         other.shown = self.shown.union(names)
         other.fetch_k = self.fetch_k + len(other.shown) - len(self.shown)
         return other
+
+    def share(self, number: int, queries: int) -> int:
+        """How many of a ``number`` of candidates to search for each of several queries: at least k and those shown."""
+        return max(1 if self.k is None else self.k + len(self.shown), -(-number // queries))
 
     def select(self, pool: Pool, queries: Sequence[EmbeddedQuery], weigh: Weigh | None = None) -> ItemSelection:
         """Select among the items; ``weigh`` says what words weigh in the corpus.
@@ -238,7 +242,7 @@ class Request:
         threshold = None if candidates.relevance_given else settings.score_threshold
         cosines = candidates.relevance.astype(np.float64)
         # Where the store returns the highest cosines first, a wider search finds none above a threshold that is passed.
-        falling = cosines[: pool.searched]
+        falling = cosines[[pool.searches is None or VECTOR_SEARCH in pool.searches[row] for row in range(len(cosines))]]
         if threshold is not None and falling.size and falling[-1] < threshold and (np.diff(falling) < 1e-6).all():
             return False
         if settings.budget is None or candidates.costs is None:

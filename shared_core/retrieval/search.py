@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from .._parsing import is_text
 from ..errors import quoted, warn
 from ..facts import DOCUMENT_ID, Facts
-from ..selection.route import DEFAULT_EXTRA_K, share_fetch_k
 from ..texts import Texts
 from ..texts.titles import HEAD
 from ..texts.words import Weigh
@@ -86,16 +85,14 @@ def search_and_select(
     if len(queries) == 1 and extras is None and candidates <= request.all_of:
         _warn_of_all(request, owner, candidates, "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
-    least = None if request.k is None else request.k + len(request.shown)
     joined: Pool | None = None
     reports: list[ExtraSearch] = []
     weigh = None if extras is None or extras.words is None else extras.words.weigh
     while fetch_k is not None:
         if extras is None or joined is not None:
-            pool = yield from search_together(queries, store.search, fetch_k, least)
+            pool = yield from search_together(request, queries, store.search, fetch_k)
         else:
-            extra_k = request.settings.extra_k
-            pool, joined, reports = yield from search_beside(owner, queries, store, extras, fetch_k, extra_k, least)
+            pool, joined, reports = yield from search_beside(request, owner, queries, store, extras)
         if joined is not None:
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         selected: ItemSelection = yield Step(partial(request.select, pool, queries, weigh))
@@ -150,15 +147,15 @@ def _warn_of_all(request: Request, owner: Settings, candidates: int, remedy: str
         warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
 
-def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
-    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each.
+def search_together(request: Request, queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int) -> Flow[Pool]:
+    """What the queries find, united; ``fetch_k`` is shared out among them.
 
     A VectorSourceError if they find something, and nothing of it has a vector.
     """
     if len(queries) == 1:
         found = yield from search(queries[0], fetch_k)
     else:
-        each = share_fetch_k(fetch_k, least, len(queries))
+        each = request.share(fetch_k, len(queries))
         pools = yield from together([search(query, each) for query in queries])
         united, _ = unite(pools[0], pools[1:])
         found = united._replace(
@@ -172,18 +169,14 @@ def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: i
 
 
 def search_beside(
-    owner: Settings,
-    queries: Sequence[EmbeddedQuery],
-    store: Store,
-    extras: Extras,
-    fetch_k: int,
-    extra_k: int,
-    least: int | None,
+    request: Request, owner: Settings, queries: Sequence[EmbeddedQuery], store: Store, extras: Extras
 ) -> Flow[tuple[Pool, Pool, list[ExtraSearch]]]:
     """What the vector search finds; what the extra retrievers find; and what happened to each of them."""
-    each = extra_k if len(queries) == 1 else share_fetch_k(extra_k, least, len(queries))
-    asking: list[Flow[Any]] = [ask(owner, retriever, queries, each) for retriever in extras.retrievers]
-    pool, *answers = yield from together([search_together(queries, store.search, fetch_k, least), *asking])
+    extra_k = request.settings.extra_k
+    each = extra_k if len(queries) == 1 else request.share(extra_k, len(queries))
+    asking: list[Flow[Any]] = [ask(owner, *named, queries, each) for named in extras.retrievers.items()]
+    searching = search_together(request, queries, store.search, request.fetch_k)
+    pool, *answers = yield from together([searching, *asking])
     joined, reports = yield from read_answers(owner, pool, answers, extras, store.read_ids, store.embed)
     return pool, joined, reports
 
@@ -203,14 +196,12 @@ def search_to_compare(
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
     by_words = bm25 = weigh = None
     if store.extras is None:
-        pool = yield from search_together(queries, store.search, request.fetch_k, request.k)
+        pool = yield from search_together(request, queries, store.search, request.fetch_k)
         candidates = len(pool.items)
     else:
         words = store.extras.words
         assert words is not None
-        pool, joined, _ = yield from search_beside(
-            owner, queries, store, store.extras, request.fetch_k, DEFAULT_EXTRA_K, request.k
-        )
+        pool, joined, _ = yield from search_beside(request, owner, queries, store, store.extras)
         candidates = len(pool.items)
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]

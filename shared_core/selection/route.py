@@ -34,15 +34,6 @@ def default_fetch_k(k: int | None) -> int:
     return max(50, 5 * (k or 0))
 
 
-def share_fetch_k(fetch_k: int, k: int | None, queries: int) -> int:
-    """The number of nearest candidates to search for each of several queries: ``fetch_k`` shared out, at least k.
-
-    >>> share_fetch_k(50, 5, 3), share_fetch_k(50, 20, 3)
-    (17, 20)
-    """
-    return max(k or 1, -(-fetch_k // queries))
-
-
 Rows = NDArray[np.int64]
 
 _NO_ROWS = read_only(np.zeros(0, np.int64))

@@ -12,8 +12,8 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
-from typing import NamedTuple
+from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 from . import kinds
 from .fold import clean, fold
@@ -21,9 +21,8 @@ from .words import Text, keep, read_text, split_words
 
 # The family of codes, which mean the same in every document; and of numbers whose kind is not known.
 CODE, NUMBER = "code", ""
-# The most numbers in a range ("Sections 4 to 6"), and levels of a number. How many characters are looked at in the
-# beginning of a text, and before a number.
-_LONGEST_RANGE, _MOST_LEVELS, _HEAD, _BACK = 100, 12, 200, 40
+# The most numbers in a range. How many characters are looked at in the beginning of a text, and before a number.
+_LONGEST_RANGE, _HEAD, _BACK = 100, 200, 40
 
 Path = tuple[str, ...]
 
@@ -56,221 +55,134 @@ class Series(NamedTuple):
     numbers: tuple[tuple[Path, bool], ...]
 
 
-def _any(words: str) -> str:
-    return "|".join(word.replace("_", " ") for word in words.split())
-
-
 _FAMILY = {
     fold(word): family
     for language in kinds.KIND_WORDS.values()
     for family, words in zip(kinds.FAMILIES, language.split("|"), strict=True)
     for word in words.split()
 }
-# Families that are no words with which texts write their own numbers.
-_NO_KINDS = {*kinds.FAMILIES, CODE, NUMBER, None}
-_NUMBER_SIGNS, _NO_CODES, _UNITS, _NO_NAMES = (
-    frozenset(words.split()) for words in (kinds.NUMBER_SIGNS, kinds.NO_CODES, kinds.UNITS, kinds.NO_NAMES)
-)
-# Japanese and Chinese numerals, each with its value.
+# Japanese and Chinese numerals, and Roman ones, each with its value.
 _HAN = {c: int(unicodedata.numeric(c)) for c in "〇零一二三四五六七八九十百千"} | {"两": 2}
-_IN_HAN = f"[{''.join(_HAN)}]"
-_LETTERED = {word for word, family in _FAMILY.items() if family in kinds.LETTERED}
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
-# Letters and the vowel signs of scripts in which these are none to Python; and those of scripts with capitals.
-_WORD = r"(?:[^\W\d_]|[\u0300-\u036f\u0590-\u06ff\u0900-\u109f\u1780-\u17ff])+"
-_CASED = "A-Za-z\u00c0-\u024f\u0370-\u052f"
-# The first digit of a number, or numeral behind 第; and letters that stand alone, which some kinds have in their place.
-# Each begins with the character alone, before the lookbehinds: sre finds it far faster than a place that they suit.
-_FIRST, _FIRST_HAN = re.compile(r"[0-9](?<![\d_$€£¥#=~^+].)(?<!\d[.,:].)"), re.compile(rf"{_IN_HAN}(?<=第.)")
-_LETTER = re.compile(r"(?P<letters>)(?P<number>[IVXLC]{1,6}|[A-Z])(?![\w'’])")
-_FIRST_LETTER = re.compile(r"[A-Z](?<=[ \n].)(?:(?<=[IVXLC])[IVXLC]{0,5})?(?![\w'’])")
+# Letters of scripts with capitals; and letters, with the vowel signs of scripts in which these are none to Python.
+_CASED, _IN_HAN = "A-Za-z\u00c0-\u024f\u0370-\u052f", f"[{''.join(_HAN)}]"
+_LAST_WORD = re.compile(r"(?:(?:[^\W\d_]|[\u0300-\u036f\u0590-\u06ff\u0900-\u109f\u1780-\u17ff])+|§*)\Z")
+# Where a number may begin. The search is fast, because the pattern begins with characters, before the lookbehinds.
+_START = re.compile(
+    rf"(?:[0-9A-Z]|{_IN_HAN})(?:(?<=\d)(?<![\d_$€£¥#=~^+{_CASED}].)(?<!\d[.,:].)|(?<=第.)"
+    r"|(?<=[A-Z])(?<![\w./\\@-].)(?:(?=[A-Za-z./&-]{0,30}+\d)|(?:(?<=[IVXLC])[IVXLC]{1,5})?(?![\w'’])))"
+)
+# One level: "5", "5a", "5/A", "5º-A", "5 a §".
+_LEVEL = rf"\d{{1,10}}+(?:(?:o?[-/](?=[A-Z])|[ ](?=[a-z][ ]?§))?[{_CASED}](?!\w))?"
 _BRACKET = r"\([ ]?(?:\d{1,3}[a-z]?|[a-zA-Z]{1,2}|[ivx]{2,5})[ ]?\)"
-# A number with its levels: "4.5.1(2)", "12a", "5-bis". Behind a join it may begin with letters: "A4.6.21".
-_NUMBER = re.compile(
-    rf"(?P<letters>[A-Z]{{1,4}}[-.]?(?=\d))?(?P<number>{_IN_HAN}{{1,9}}|\d{{1,10}}+(?:[A-Za-z](?!\w))?"
-    rf"(?:[- ]?(?:{_any(kinds.INSERTED)})(?!\w|\s+\d))?(?:\.[A-Z]?\d{{1,5}}+(?:[A-Za-z](?!\w))?){{0,11}}"
-    rf"(?:[. ]?{_BRACKET}){{0,6}})(?![\d%€$£°_{_CASED}]|[.:]\d|,\d{{3}}(?!\d)|\s[%€°])"
+# Before an inner level that has no brackets: "Abs. 2".
+_INNER = rf"[ \u00a0]{{0,2}},?[ \u00a0]{{0,2}}(?:{kinds.INNER})\b\.?[ \u00a0]{{0,2}}"
+_NUMBER = rf"""(?x:
+    # The letters of a code, "SOP-QA-012". Only a code may have several numbers behind a dash, "CVE-2024-3094".
+    (?: (?P<letters>[A-Z][A-Za-z]{{0,9}}+(?:[-./&][A-Z][A-Za-z]{{0,5}}+){{0,3}}) (?:(?P<dash>-)|\.?) (?=\d) )?
+    (?P<number>
+        (?: {_IN_HAN}{{1,9}}
+          | (?:[IVXLC]{{1,6}}|[A-Z])(?![\w'’])
+          | {_LEVEL} (?(dash)(?:-\d{{1,10}}+){{0,3}}) (?:[-\ ]?(?:{kinds.INSERTED})(?!\w|\s+\d))?
+            (?:\.[A-Z]?{_LEVEL}){{0,11}} )
+        (?: [.\ ]?{_BRACKET} | {_INNER}(?:\d{{1,3}}[a-z]?|[a-z]{{1,2}})\)?(?!\w) ){{0,6}} )
+    (?! [\d%€$£°_{_CASED}] | [.:]\d | ,\d{{3}}(?!\d) | \s[%€°] )
+    # What is joined to its end: a sign of a section, or letters of a script without capitals, as in "第5条の2第3項".
+    (?: \.?\s?(?P<unit>§|部分|[条條章節节編编조장절편])(?:[の之의](?P<inserted>\d+|{_IN_HAN}+))?
+      | (?=(?P<other>[^\W\d_{_CASED}]{{1,6}})) )? )"""
+_FIRST = re.compile(rf"(?P<to>)(?P<bracket>){_NUMBER}")
+# The next number of a series, or the next bracket: "(1)(a) and (b)". "Section 4, 2024" goes on with none.
+_NEXT = re.compile(
+    rf"(?:[ ]?\([^\W\d_][^()\n]{{2,80}}\))?\s*+(?:(?P<to>[-–—~〜～]|{kinds.TO_JOINED}|(?:{kinds.TO})(?![^\W\d_]))"
+    rf"|,?\s*+(?:{kinds.AND})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+(?!(?:19|20)\d\d\b(?!\.\d))"
+    rf"(?:\((?P<bracket>\d{{1,3}}[a-z]?|[a-z]{{1,3}})\)|{_NUMBER})"
 )
-_DASHED = re.compile(r"(?:-\d{1,10}+){1,3}(?!\w)")
-# What stands before a number: the letters of a code, or a word.
-_LETTERS = re.compile(
-    r"(?<![\w./\\@-])(?P<letters>[A-Z][A-Za-z]{0,9}+(?:[-./&][A-Z][A-Za-z]{0,5}+){0,3})(?P<mark>[-.]?)\Z"
-)
-_LAST = re.compile(rf"(?:{_WORD}|§*)\Z")
-# What is joined to its end: a sign of a section, or letters of a script without capitals, as in "第5条の2第3項".
+# The name of a document behind a number, after "of" (a case in Russian), or an abbreviation; and before a kind.
+_CAPITAL = r"[A-ZÄÖÜÉÀÈÁΑ-ΩА-Я][\w&’'.-]{0,40}"
+_NAME = rf"{_CAPITAL}(?:[ ](?:(?:{kinds.INSIDE})[ ](?:the[ ])?)?{_CAPITAL}){{0,7}}(?<!\W)"
 _BEHIND = re.compile(
-    rf"\.?\s?(?P<sign>§)|(?P<unit>部分|[条條章節节編编조장절편])(?:[の之의](?P<inserted>\d+|{_IN_HAN}+))?"
-    rf"|[^\W\d_{_CASED}]{{1,6}}"
-)
-# Further levels of a number: "Abs. 1", "lit. f"; further brackets behind those of a number: "(1)(a) and (b)".
-_INNER = re.compile(
-    rf"[ \u00a0]*,?[ \u00a0]*(?:{_any(kinds.INNER)})\b\.?[ \u00a0]*(?P<level>\d{{1,3}}[a-z]?|[a-z]{{1,2}})\)?(?!\w)"
-)
-_JOIN = re.compile(
-    rf"(?:[ ]?\([^\W\d_][^()\n]{{2,80}}\))?\s*+(?:(?P<to>[-–—~〜～]|{kinds.TO_JOINED}|(?:{_any(kinds.TO)})(?![^\W\d_]))"
-    rf"|,?\s*+(?:{_any(kinds.AND)})(?![^\W\d_])|[,;&、/])\s*+(?:§+|[第제])?\s*+"
-)
-_NEXT_BRACKET = re.compile(r"\((?P<level>\d{1,3}[a-z]?|[a-z]{1,3})\)")
-# The name of a document beside a number: after "of", or an abbreviation ("DSGVO"); and one before the kind.
-_OF_NAME = r"(?:[A-ZÄÖÜÉÀÈÁ][\w&’'.-]{0,40}\w|[A-Z])"
-_BESIDE = re.compile(
-    rf"[ \u00a0]*,?[ \u00a0](?:(?:{_any(kinds.OF)})[ \u00a0]+(?:(?:{_any(kinds.THE)})[ ’'])?"
-    rf"(?P<long>{_OF_NAME}(?:[ ](?:(?:{_any(kinds.INSIDE)})[ ]){{0,2}}{_OF_NAME}){{0,7}})"
+    rf"[ \u00a0]*,?[ \u00a0](?:(?:(?:{kinds.OF})[ \u00a0]+(?:(?:{kinds.THE})[ ’'])?|(?=[А-Я]))(?P<long>{_NAME})"
     r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
-_ABBREVIATION = re.compile(r"(?:\A|[\s(])(?P<name>[A-Z]{2,8})\s*\Z")
-_PARTS = re.compile(r"(\(?[^\W\d]*(?=\d)|\(?)(\d*)(.*)")
-# The beginning of a text, and what separates its number from its title.
-_MARKS, _SEPARATOR = re.compile(r"[\s#*_>=-]*"), re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
-# The rows of texts by levels of an identifier, each with the family of that identifier.
-_Index = dict[Path, list[tuple[int, str]]]
+_BEFORE = re.compile(rf"(?:\b(?P<long>{_NAME})(?:,|[ ]\()[ ]?|(?:\A|[\s(])(?P<short>[A-Z]{{2,12}})[ \u00a0]*)\Z")
+# What separates the number of a text from its title.
+_SEPARATOR = re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
 
 
 @keep
 def read_series(text: Text) -> list[Series]:
     """The numbers that stand in a text, of whatever kind."""
-    return [*_iterate_series(text.plain, not _LETTERED.isdisjoint(text.words), len(text.plain))]
-
-
-def _iterate_series(plain: str, lettered: bool, end: int) -> Iterator[Series]:
-    firsts = [_FIRST] + [_FIRST_HAN] * ("第" in plain) + [_FIRST_LETTER] * lettered
-    starts, end = [match.start() for first in firsts for match in first.finditer(plain, 0, end)], 0
-    for start in starts if len(firsts) == 1 else sorted(starts):
-        if start >= end and (series := _read_series(plain, start)) is not None:
-            yield series
-            end = series.end
+    found, end = list[Series](), 0
+    while start := _START.search(text.plain, end):
+        series = _read_series(text.plain, start.start())
+        found += [series] if series else []
+        end = series.end if series else start.end()
+    return found
 
 
 def _read_series(text: str, start: int) -> Series | None:
-    """The numbers from this place on."""
-    token = text[max(0, start - _BACK) : start]
-    token = token[max(token.rfind(" "), token.rfind("\n")) + 1 :]
-    code = _LETTERS.search(token) if token and token.isascii() else None
-    if code and (code["mark"] == "-" or fold(code["letters"]) not in _FAMILY):
-        # "Rule A4.3.2"
-        word, gap, place = _read_word(text, start - len(token) + code.start())
-        word, place = (word, place) if gap else ("", start - len(token) + code.start())
-    else:
-        word, gap, place = _read_word(text, start)
-        # "v2"
-        if word and not gap and not code and (word[-1].islower() or word[-1].isupper()):
-            return None
-        code = None
-        if word.lower() in _NUMBER_SIGNS and (earlier := _read_word(text, place))[0]:
-            word, _, place = earlier
-    pattern = _LETTER if text[start].isupper() else _NUMBER
-    if pattern is _LETTER and not (word[:1].isupper() and fold(word) in _LETTERED):
+    """The numbers from this place on, and the word before them."""
+    first = _FIRST.match(text, start)
+    if first and first["letters"] and not first["dash"] and fold(first["letters"]) in _FAMILY:
+        # "Art.6"
+        start = first.start("number")
+        first = _FIRST.match(text, start)
+    if not first:
         return None
-    number, is_last, paths, behind = pattern.match(text, start), False, list[tuple[Path, bool]](), ""
-    if number is not None and not word and not code and text[number.end() : number.end() + 3].isascii():
-        # Most numbers say nothing.
-        path, end = split_number("", number["number"]), number.end()
-        return Series(start, end, "", "", ((path, False),)) if not start or _is_telling(path) else None
-    end = start
-    while number is not None:
-        level, letters, stop = number["number"], number["letters"] or "", number.end()
-        if not paths and code:
-            letters = code["letters"]
-            if code["mark"] == "-" and (dashed := _DASHED.match(text, stop)):
-                level, stop = level + dashed[0], dashed.end()
-        path = split_number(letters, level)
-        # "Section 4, 2024", "Section 4, E1042"
-        is_year = len(path) == 1 and path[0].isdecimal() and 1900 <= int(path[0]) < 2100
-        if paths and (is_year or (letters and not _letters_of(paths[0][0]))):
+    word, place = _read_word(text, start)
+    family, is_letter = _FAMILY.get(fold(word)), first["number"][0].isupper()
+    if is_letter and not (word[:1].isupper() and family in kinds.LETTERED):
+        return None
+    # "enligt 3 §"
+    word = "§" if first["unit"] == "§" and not family else word
+    path, numbers, behind, end = Path(), list[tuple[Path, bool]](), "", start
+    item: re.Match[str] | None = first
+    while item:
+        if not item["bracket"]:
+            if item["number"][0].isupper() != is_letter or item["letters"] not in (None, first["letters"]):
+                break
+            path = _split_number(item["letters"], item["number"], item["inserted"], is_letter and family in kinds.ROMAN)
+        elif path[-1][0] == "(":
+            path = (*path[:-1], f"({item['bracket'].casefold()}")
+        else:
             break
-        end = stop
-        inner: re.Match[str] | None
-        if not text[end : end + 3].isascii() and (joined := _BEHIND.match(text, end)):
-            behind = joined["sign"] or joined["unit"] or joined[0]
-            end = end if joined["sign"] == joined["unit"] else joined.end()
-            path = (f"{path[0]}-{_read_han(joined['inserted'])}",) if joined["inserted"] else path
-        while (inner := _INNER.match(text, end)) and len(path) < _MOST_LEVELS:
-            path, end = (*path, f"({inner['level'].casefold()}"), inner.end()
-        paths.append((path, is_last))
-        join = _JOIN.match(text, end)
-        while path[-1][0] == "(" and join and (inner := _NEXT_BRACKET.match(text, join.end())):
-            path, end = (*path[:-1], f"({inner['level'].casefold()}"), inner.end()
-            paths.append((path, join["to"] is not None))
-            join = _JOIN.match(text, end)
-        number = pattern.match(text, join.end()) if join else None
-        is_last = join is not None and join["to"] is not None
-    return Series(place, end, word, behind, tuple(paths)) if paths else None
+        numbers.append((path, bool(item["to"])))
+        behind, end = item["unit"] or item["other"] or behind, item.end()
+        if not (word or behind or first["letters"]) and _find_family(path) is None:
+            # Most numbers say nothing.
+            return None if start else Series(0, end, "", "", tuple(numbers))
+        item = _NEXT.match(text, end)
+    return Series(place, end, word, behind, tuple(numbers))
 
 
-def _read_word(text: str, end: int) -> tuple[str, str, int]:
-    """The letters or sign before a place of a text, what stands between, and where they begin."""
-    before = text[max(0, end - _BACK) : end]
-    stripped = before.rstrip(" \t\n\r\xa0.:°º")
-    word = stripped.rsplit(None, 1)[-1] if stripped else ""
+def _read_word(text: str, end: int) -> tuple[str, int]:
+    """The letters or sign before a place of a text, and where they begin; not the sign in "Article No. 5"."""
+    before = text[max(0, end - _BACK) : end].rstrip(" \t\n\r\xa0.:°º")
+    word = before.rsplit(None, 1)[-1] if before else ""
     if not word.isalpha():
-        word = _LAST.search(word)[0]  # type: ignore[index]
-    return word, before[len(stripped) :], end - len(before) + len(stripped) - len(word)
-
-
-class _Kinds:
-    """The families of numbers by the word before them, and what is joined to them, "第#条".
-
-    In scripts without capitals other words may be joined to this word: "ตามมาตรา 5".
-    """
-
-    def __init__(self, families: Mapping[str, str]) -> None:
-        joined = sorted((kind for kind in families if "#" in kind or not kind[-1].islower()), key=len, reverse=True)
-        self.words, self._joined = families, [(*kind.partition("#")[::2], families[kind]) for kind in joined]
-
-    def find(self, series: Series) -> str | None:
-        """What is numbered; None if that is not known."""
-        word = fold(series.word)
-        if not series.behind and (word in self.words or not word or word[-1].islower()):
-            return self.words.get(word)
-        fits = (
-            kind for before, behind, kind in self._joined if word.endswith(before) and series.behind.startswith(behind)
-        )
-        return next(fits, None)
-
-
-_KINDS = _Kinds(_FAMILY)
-
-
-def _find_document(text: str, series: Series, family: str | None) -> str:
-    """The name of a document that stands beside a series; empty if there is none, or where all is in capitals."""
-    if len(series.word) > 1 and series.word.isupper():
-        return "" if family else series.word
-    if named := _ABBREVIATION.search(text, max(0, series.start - _BACK), series.start):
-        return named["name"]
-    beside = _BESIDE.match(text, series.end)
-    name: str = (beside["long"] or beside["short"]) if beside else ""
-    # "of this Chapter", "of Part 4"
-    return "" if fold(name.partition(" ")[0].rstrip(".")) in _FAMILY else name
-
-
-def _read_han(number: str) -> str:
-    """ "一百零三" as "103"; other numbers as they are."""
-    total, digit = 0, 0
-    for value in map(_HAN.get, number):
-        if value is None:
-            return number
-        total, digit = (total, value) if value < 10 else (total + (digit or 1) * value, 0)
-    return str(total + digit)
+        word = _LAST_WORD.search(word)[0]  # type: ignore[index]
+    place = max(0, end - _BACK) + len(before) - len(word)
+    earlier = _read_word(text, place) if word.lower() in kinds.NUMBER_SIGNS else ("", 0)
+    return earlier if earlier[0] else (word, place)
 
 
 @lru_cache(maxsize=2**14)
-def split_number(letters: str, number: str) -> Path:
-    """The levels of a number as it stands in a text, behind the letters of a code.
-
-    >>> split_number("", "4.5.1 (2)(b)"), split_number("AC", "2(1)"), split_number("", "5-bis")
-    (('4', '5', '1', '(2', '(b'), ('ac2', '(1'), ('5bis',))
-    """
-    plain, *bracketed = number.casefold().replace(")", "").split("(")
-    plain = letters.casefold().rstrip(".-") + re.sub(r"[- ](?=[a-z]|\Z)", "", _read_han(plain))
-    return (*filter(None, plain.split(".")), *(f"({level.strip()}" for level in bracketed))
+def _split_number(letters: str | None, number: str, inserted: str | None, is_roman: bool) -> Path:
+    """The levels of a number as it stands in a text: "AC-2 (1)(b)" as "ac2", "(1", "(b"."""
+    joined = re.sub(r"(?<=\d)o|[/ -]+(?=[^\W\d])|[ )]", "", re.sub(_INNER, "(", number).casefold())
+    first, *levels = re.findall(r"\(?[^.(]+", (letters or "").casefold() + joined)
+    behind = f"-{_read_numeral(inserted)}" if inserted else ""
+    return (_read_numeral(first, is_roman) + behind, *levels)
 
 
-def _as_path(family: str, path: Path) -> Path:
-    """The levels, with a Roman number of some kinds as a number."""
-    digits = [_ROMAN.get(c, 0) for c in path[0]]
-    if family not in kinds.ROMAN or 0 in digits:
-        return path
-    return (str(sum(-a if a < b else a for a, b in zip(digits, [*digits[1:], 0], strict=True))), *path[1:])
+def _read_numeral(number: str, is_roman: bool = False) -> str:
+    """ "一百零三" as "103", and Roman "iv" as "4"; other numbers as they are."""
+    if is_roman and _ROMAN.keys() >= {*number}:
+        return str(sum(-a if a < b else a for a, b in pairwise([*(_ROMAN[c] for c in number), 0])))
+    if _HAN.keys() >= {*number}:
+        parts = re.findall("(?=.)([^十百千]?)([十百千]?)", number)
+        return str(sum(_HAN.get(digit, 1) * _HAN.get(power, 1) for digit, power in parts))
+    return number
 
 
 def count_levels(path: Path) -> int:
@@ -280,33 +192,42 @@ def count_levels(path: Path) -> int:
 
 def _letters_of(path: Path) -> str:
     """The letters with which a code begins."""
-    return "" if path[0][0].isdecimal() or path[0].isalpha() else re.split(r"\d", path[0], maxsplit=1)[0]
-
-
-def _is_code(path: Path) -> bool:
-    """Whether a number with letters means the same in every document: "E1042" and "AC-2", but not "A4"."""
-    letters = _letters_of(path)
-    return len(letters) > 1 or (bool(letters) and sum(map(str.isdecimal, path[0])) > 2)
+    return re.match(r"\D*(?=\d)|", path[0])[0]  # type: ignore[index]
 
 
 @lru_cache(maxsize=2**14)
-def _is_telling(path: Path) -> bool:
-    """Whether a number needs no kind: it has three levels, five digits, or letters and digits."""
-    levels = count_levels(path)
+def _find_family(path: Path) -> str | None:
+    """The family of a number that needs no kind: it has three levels, five digits, or letters and digits; else None.
+
+    "E1042" and "AC-2" mean the same in every document, but "A4" does not.
+    """
+    levels, letters = count_levels(path), _letters_of(path)
+    if len(letters) > 1 or (letters and sum(map(str.isdecimal, path[0])) > 2):
+        return CODE
     text = "".join(path[:levels])
-    if text.isdecimal():
-        return levels > 2 or len(text) > 4
-    return levels > 2 or (len(text) > 2 and (levels > 1 or text[0].isalpha()) and not text.isalpha())
+    is_mixed = len(text) > 2 and (levels > 1 or text[0].isalpha()) and not text.isalpha()
+    return NUMBER if levels > 2 or (len(text) > 4 if text.isdecimal() else is_mixed) else None
+
+
+def _find_kind(words: Mapping[str, str], series: Series) -> str | None:
+    """The family of the word before a series, and of what is joined to its numbers, "第#条"; None if it is not known.
+
+    In scripts without capitals other words may be joined to this word: "ตามมาตรา 5".
+    """
+    word, behind = fold(series.word), series.behind
+    if word[-1:].islower():
+        return words.get(word)
+    joined = ["", *(f"#{behind[: end + 1]}" for end in range(len(behind)))]
+    forms = (word[start:] + one for start in range(len(word), -1, -1) for one in joined)
+    return next(filter(None, map(words.get, forms)), None)
 
 
 @lru_cache(maxsize=2**14)
 def parse_identifier(value: str) -> tuple[Identifier, ...]:
     """The identifiers in a value that a user or a loader gives a text: a number or a code.
 
-    >>> [*map(str, parse_identifier("4.5.1.(1)"))], [*map(str, parse_identifier("Art. 6"))]
-    (['4.5.1(1)'], ['article 6'])
-    >>> [*map(str, parse_identifier("Part 8.92"))]
-    ['chapter 8.92', '92']
+    >>> [str(one) for value in ("4.5.1.(1)", "Art. 6", "Part 8.92") for one in parse_identifier(value)]
+    ['4.5.1(1)', 'article 6', 'chapter 8.92', '92']
     """
     text = clean(value[:_HEAD]).strip(" \t\n.:#*")
     found = read_series(Text(text))
@@ -315,12 +236,11 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
     series = next((one for one in found[::-1] if one.end >= len(text) or one.start == 0), None)
     if not series:
         return ()
-    called, rest = _call(series), text[series.end :]
-    family, path = called[-1]
+    rest = text[series.end :]
     # "1.2.1.Guidance.1": from a word on all levels are inner ones.
-    if rest[:1] == "." and len(found) == 1:
-        path += tuple(f"({level}" for level in re.findall(r"[^\W_]+", rest.casefold()))
-        called = (Identifier(family, path),)
+    inner = re.findall(r"[^\W_]+", rest.casefold()) if rest[:1] == "." and len(found) == 1 else []
+    called = tuple(Identifier(family, (*path, *(f"({level}" for level in inner))) for family, path in _call(series))
+    family, path = called[-1]
     # "4.5 Records", but not "3 ways"
     if not family and len(path) < 2 and rest[:1].isspace():
         return ()
@@ -330,74 +250,59 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
 
 def _call(series: Series) -> tuple[Identifier, ...]:
     """What a text is called by its own number: a word that is not known is its kind, and capitals begin a code."""
-    family, paths, word = _KINDS.find(series), [path for path, _ in series.numbers], fold(series.word)
-    if family is None and word.isalpha() and len(word) > 1 and series.word.isupper():
-        family, paths = NUMBER, [(word + path[0], *path[1:]) for path in paths]
-    elif family is None:
-        family = f"{word}#{series.behind}" if series.behind else word
-    return tuple(
-        Identifier(CODE if not family and _is_code(path) else family, _as_path(family, path)) for path in paths
-    )
+    family, word = _find_kind(_FAMILY, series), fold(series.word)
+    letters = word if family is None and len(word) > 1 and series.word.isupper() else ""
+    if family is None:
+        family = NUMBER if letters else f"{word}#{series.behind}" if series.behind else word
+    paths = [(letters + path[0], *path[1:]) for path, _ in series.numbers]
+    return tuple(Identifier(CODE if not family and _find_family(path) == CODE else family, path) for path in paths)
 
 
 @keep
 def read_identifiers(text: Text) -> list[Identifier]:
     """What a text is called by the number or code with which it begins.
 
-    >>> [*map(str, read_identifiers(Text("4.5.1 A Person must"))), *map(str, read_identifiers(Text("§ 12 Fristen")))]
+    >>> [str(one) for text in ("4.5.1 A Person must", "§ 12 Fristen") for one in read_identifiers(Text(text))]
     ['4.5.1', 'section 12']
     """
-    head = _MARKS.sub("", text.plain[: 2 * _HEAD], count=1)[:_HEAD].partition("\n")[0].strip()
-    series = _read_own(head)
+    series = read_own(text.plain[: 2 * _HEAD].lstrip("\n\t #*_>=-")[:_HEAD].partition("\n")[0].rstrip())
     return [*_call(series)] if series else []
 
 
 @lru_cache(maxsize=2**12)
-def find_own_number(title: str) -> int:
-    """Where the number ends with which a title begins; 0 if it has none."""
-    series = _read_own(title[:_HEAD])
-    return series.end if series else 0
-
-
-def _read_own(head: str) -> Series | None:
-    """The number with which a text begins, if it is its own."""
-    series = next(_iterate_series(head, lettered=True, end=_BACK), None)
-    return series if series is not None and series.start == 0 and _is_own(head, series) else None
-
-
-def _is_own(head: str, series: Series) -> bool:
-    """Whether the number with which a text begins is its own: no word of a sentence follows it.
+def read_own(head: str) -> Series | None:
+    """The number with which a text begins, if it is its own: no word of a sentence follows it.
 
     The kind of a number that no list has needs a separator behind the number, or the end of the line.
     """
-    path, rest, family = series.numbers[0][0], head[series.end :], _KINDS.find(series)
-    levels, separated, letters = count_levels(path), bool(_SEPARATOR.match(rest)), _letters_of(path)
-    following = next(filter(str.isalnum, rest), "")
-    if letters or (series.word.isupper() and len(series.word) > 1 and family is None):
+    start = _START.search(head, 0, _BACK)
+    series = _read_series(head, start.start()) if start else None
+    if not series or series.start or not all(is_last for _, is_last in series.numbers[1:]):
+        return None
+    (family, path), *_ = _call(series)
+    word, rest, levels, letters = fold(series.word), head[series.end :], count_levels(path), _letters_of(path)
+    separated, following = bool(_SEPARATOR.match(rest)), next(filter(str.isalnum, rest), "")
+    if letters and letters.startswith(word):
         is_long = levels > 1 or sum(map(str.isdecimal, path[0])) > 2 or "-" in head[: series.end]
-        return is_long and (letters or fold(series.word)) not in _NO_CODES
-    if not series.word and not series.behind:
-        is_title = following.isalpha() and not following.islower() and rest.split()[0] not in _UNITS
+        is_own = is_long and letters not in kinds.NO_CODES
+    elif family == NUMBER:
+        is_title = following.isalpha() and not following.islower() and rest.split()[0] not in kinds.UNITS.split()
         is_date = levels == 3 and 4 in (len(path[0]), len(path[2]))
-        return not is_date and (levels > 2 or (levels > 1 and is_title))
-    if _find_document(head, series, family) or rest[:1].isalpha() or (following.islower() and not separated):
-        return False
-    # Where words are joined to a kind, a sentence begins: "ตามมาตรา 5". The first one of Arabic is an article.
-    word, first = fold(series.word), series.word[:1]
-    is_kind = word in _FAMILY or word.removeprefix("ال") in _FAMILY or (series.behind and len(word) < 2)
-    return bool(is_kind) or (family is None and first == first.title() and (separated or first == first.lower()))
+        is_own = not is_date and (levels > 2 or (levels > 1 and is_title))
+    else:
+        # Where words are joined to a kind, a sentence begins: "ตามมาตรา 5". The first one of Arabic is an article.
+        is_kind = word in _FAMILY or word.removeprefix("ال") in _FAMILY or (series.behind and len(word) < 2)
+        first, is_known = series.word[:1], family in kinds.FAMILIES or bool(letters)
+        is_new = not is_known and first == first.title() and (separated or first == first.lower())
+        goes_on = _BEHIND.match(rest) or rest[:1].isalpha() or (following.islower() and not separated)
+        is_own = bool(is_kind or is_new) and not goes_on
+    return series if is_own else None
 
 
-def list_identifiers(
-    given: Sequence[Iterable[str]] | None, texts: Sequence[Text], titles: Sequence[str] | None = None
-) -> list[list[Identifier]]:
-    """What each text is called: what is given for it, or else what it or its title begins with."""
-    return [
-        [*dict.fromkeys(chain.from_iterable(map(parse_identifier, values)))]
-        or read_identifiers(text)
-        or read_identifiers(read_text(title))
-        for values, text, title in zip(given or [()] * len(texts), texts, titles or [""] * len(texts), strict=True)
-    ]
+def find_identifiers(given: Iterable[str], text: Text, title: str) -> list[Identifier]:
+    """What a text is called: what is given for it, or else what it or its title begins with."""
+    called = dict.fromkeys(chain.from_iterable(map(parse_identifier, given)))
+    return [*called] or read_identifiers(text) or read_identifiers(read_text(title))
 
 
 class Citations:
@@ -408,157 +313,138 @@ class Citations:
     """
 
     def __init__(
-        self,
-        identifiers: Sequence[Sequence[Identifier]],
-        sources: Sequence[Hashable | None],
-        titles: Sequence[str],
+        self, called: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None], titles: Sequence[str]
     ) -> None:
-        self._sources, self._titles = sources, titles
-        # The rows by the identifiers of each document, and by those of codes; by the beginnings of numbers, of which
-        # they are parts.
-        self._exact: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
-        self._parts: dict[Hashable, _Index] = defaultdict(lambda: defaultdict(list))
-        # The last levels of all numbers, and of what they are parts of, by the levels before; the sources of families.
-        self._last: dict[Path, set[str]] = defaultdict(set)
-        self._sources_of: dict[str, dict[Hashable, None]] = defaultdict(dict)
-        own = {family for called in identifiers for family, _ in called}.difference(_NO_KINDS)
-        joined = {family for family in own for kind in own if family != kind and family.endswith(kind)}
-        for row, called in enumerate(identifiers):
-            for family, path in called:
-                if family not in joined:
-                    document = CODE if family == CODE else sources[row]
-                    self._exact[document][path].append((row, family))
-                    self._sources_of[family][sources[row]] = None
-                    for place, level in enumerate(path):
-                        self._last[path[:place]].add(level)
-                        if place:
-                            self._parts[document][path[:place]].append((row, family))
-        known = [(*path, level) for path, levels in self._last.items() for level in levels]
-        self._has_paragraphs = any(path[-1][0] == "(" for path in known)
-        self._letters = {letters for path in known if (letters := _letters_of(path))}
-        self._kinds = _Kinds(_FAMILY | {kind: kind for kind in own - joined}) if own else _KINDS
+        self._sources, self._titles, self._is_alone = sources, titles, len({*sources}) == 1
+        # Rows and families by document, or ``CODE``, by whether they are called so or are parts of it, and by levels.
+        self._rows: dict[Hashable, dict[Path, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
+        # The next levels of all numbers by the levels before, and the sources of kinds that no list has.
+        self._levels, self._sources_of = defaultdict[Path, set[str]](set), defaultdict[str, set[Hashable]](set)
+        for row, identifiers in enumerate(called):
+            for family, path in identifiers:
+                document = CODE if family == CODE else sources[row]
+                for depth, level in enumerate(path, start=1):
+                    self._levels[path[: depth - 1]].add(level)
+                    self._rows[document, depth == len(path)][path[:depth]].append((row, family))
+                if family not in (*kinds.FAMILIES, CODE, NUMBER):
+                    self._sources_of[family].add(sources[row])
+        known = [(*path, level) for path, levels in self._levels.items() for level in levels]
+        self._kinds = _FAMILY | {kind: kind for kind in self._sources_of}
+        self._letters = set(map(_letters_of, known))
         # A text without a kind has no citation, unless there are numbers that need none.
-        self._reads_all = any(map(_is_telling, known))
+        self._reads_all = any(_find_family(path) is not None for path in known)
 
     @cached_property
     def _words(self) -> list[tuple[Hashable, set[str]]]:
         """Each source, with its words and those of each title of one of its texts."""
         named = dict.fromkeys(zip(self._sources, self._titles, strict=True))
-        return [(source, set(split_words(f"{source} {title}"))) for source, title in named]
+        return [(source, set(read_text(f"{source} {title}").terms)) for source, title in named]
 
     def find_cited(self, texts: Sequence[Text], skipped: Container[int] = ()) -> Iterator[tuple[int, list[int], float]]:
-        """What each text cites, but for the ``skipped`` rows: its row, the rows it leads to, and how clearly.
-
-        A citation leads to the m parts of a section by 1/m each.
-        """
+        """Each row that is not ``skipped``, rows that it cites, and how clearly: 1/m for m parts of a section."""
         for row, text in enumerate(texts):
             for (family, path), source in () if row in skipped else self._read(text, row):
-                whole = path
-                # A paragraph that has no text of its own is in the text of its section.
-                while not (exact := _agreeing(self._exact[source], family, whole)) and whole[-1][0] == "(":
-                    whole = whole[:-1]
                 # The texts of one number may belong to several documents, if these are not known.
-                if exact and (source is not None or len(exact) == 1):
+                if (exact := self._find_rows(source, family, path)) and (source is not None or len(exact) == 1):
                     yield row, exact, 1.0
-                if parts := [part for part in _agreeing(self._parts[source], family, path) if part != row]:
+                if parts := [part for part in self._find_rows(source, family, path, is_whole=False) if part != row]:
                     yield row, parts, 1 / len(parts)
 
     def find_uncited(self, text: Text, row: int) -> Iterator[tuple[Identifier, Hashable | None]]:
-        """The numbers and codes that the text at this row cites and no text is called, with their sources.
+        """What a text cites and no text is called, each with its source; that of a code is the source of the row."""
+        for cited, source in self._read(text, row):
+            if cited.family != NUMBER and not self._find_rows(source, *cited):
+                yield cited, self._sources[row] if cited.family == CODE else source
 
-        A code has the source of the text that cites it.
+    def _find_rows(self, document: Hashable, family: str, path: Path, is_whole: bool = True) -> list[int]:
+        """The rows of a document that are called so, or are parts of it, without those of another kind.
+
+        Numbers of several levels agree whatever their kinds are, unless only one is of an annex.
         """
-        for citation, source in self._read(text, row):
-            family, path = citation
-            path = path if self._has_paragraphs else path[: count_levels(path)]
-            if family != NUMBER and not _agreeing(self._exact[source], family, path):
-                yield citation, self._sources[row] if family == CODE else source
+        deep = count_levels(path) > 1 and family != kinds.ANNEX
+        rows = self._rows[document, is_whole].get(path, ())
+        found = [row for row, kind in rows if not family or kind in (family, NUMBER) or (deep and kind != kinds.ANNEX)]
+        # A paragraph that has no text of its own is in the text of its section.
+        is_inside = not found and is_whole and path[-1][0] == "("
+        return self._find_rows(document, family, path[:-1]) if is_inside else found
 
     def _read(self, text: Text, row: int) -> Iterable[tuple[Identifier, Hashable | None]]:
         """What the text at this row cites by number or code, each once, with its source; that of a code is ``CODE``."""
         reads_all = self._reads_all or not text.text.isascii()
-        if not self._last or not (reads_all or not self._kinds.words.keys().isdisjoint(text.words)):
+        if not self._levels or not (reads_all or not self._kinds.keys().isdisjoint(text.words)):
             return ()
-        return dict.fromkeys(chain.from_iterable(self._read_series(text, row, one) for one in read_series(text)))
+        return dict.fromkeys(chain.from_iterable(self._cite(text.plain, row, series) for series in read_series(text)))
 
-    def _read_series(self, text: Text, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
+    def _cite(self, text: str, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
         """The citations of numbers of a known kind, and of those that need none."""
-        numbers, family = series.numbers, self._kinds.find(series)
-        if _is_code(numbers[0][0]):
-            family = None
-        elif family is None and series.word.isupper() and (word := fold(series.word)) in self._letters:
+        (first, _), *_ = numbers = series.numbers
+        family = None if _find_family(first) == CODE else _find_kind(self._kinds, series)
+        if family is None and first[0][0].isdecimal() and series.word.isupper() and fold(series.word) in self._letters:
             # "SYSC 4.1.1R"
-            numbers = tuple(((word + path[0], *path[1:]), is_last) for path, is_last in numbers)
-        sources, before = None, None
-        for number, is_last in numbers:
-            path = _as_path(family or NUMBER, number)
-            for one in (*(self._list_between(before, path) if before and is_last else ()), path):
-                levels = count_levels(one)
-                is_known = _letters_of(one) in self._letters or one[levels - 1] in self._last.get(one[: levels - 1], ())
-                if (is_known and _is_telling(one)) if family is None else (family != kinds.PARAGRAPH or levels > 1):
-                    if family is None and _is_code(one):
-                        yield Identifier(CODE, one), CODE
-                    else:
-                        sources = self._find_sources(text.plain, row, series, family) if sources is None else sources
-                        yield from ((Identifier(family or NUMBER, one), source) for source in sources)
-            before = path
+            numbers = tuple(((fold(series.word) + path[0], *path[1:]), is_last) for path, is_last in numbers)
+        cited = list[Path]()
+        for (before, _), (path, is_last) in pairwise([(Path(), False), *numbers]):
+            cited += [*(self._list_between(before, path) if is_last else ()), path]
+        if family is None:
+            cited = [one for one in cited if _find_family(one) is not None and _letters_of(one) in self._letters]
+        elif family == kinds.PARAGRAPH:
+            cited = [path for path in cited if count_levels(path) > 1]
+        documents = self._find_documents(text, row, series, family) if cited else ()
+        for path in cited:
+            if family is None and _find_family(path) == CODE:
+                yield Identifier(CODE, path), CODE
+            else:
+                yield from ((Identifier(family or NUMBER, path), document) for document in documents)
 
     def _list_between(self, first: Path, last: Path) -> list[Path]:
         """The numbers between two that differ in their last level: whole numbers, and all that the texts have."""
         low, high = _order(first[-1]), _order(last[-1])
-        if first[:-1] != last[:-1] or low[0] != high[0]:
+        if first[:-1] != last[:-1] or not low < high:
             return []
-        numbers = range(low[1] + 1, high[1])
-        between = dict.fromkeys(f"{low[0]}{number}" for number in numbers) if len(numbers) <= _LONGEST_RANGE else {}
-        known = sorted(level for level in self._last.get(first[:-1], ()) if low < _order(level) < high)
-        between |= dict.fromkeys(known)
-        return [(*first[:-1], level) for level in between]
+        between = {level for level in self._levels[first[:-1]] if low < _order(level) < high}
+        if low[::2] == high[::2] and len(low) == 3:
+            between |= {f"{low[0]}{number}{low[2]}" for number in range(low[1] + 1, high[1])[:_LONGEST_RANGE]}
+        return [(*first[:-1], level) for level in sorted(between, key=_order)]
 
-    def _find_sources(self, text: str, row: int, series: Series, family: str | None) -> list[Hashable | None]:
+    def _find_documents(self, text: str, row: int, series: Series, family: str | None) -> list[Hashable | None]:
         """The documents with the name that stands beside a series; else the only one of its kind, or that of the row.
 
         A name that no document has leads nowhere. But behind a number that needs no kind it may be another word, and
         so may it in "§ 3 BGB" of the only document.
         """
-        if name := _find_document(text, series, family):
-            words = {word for word in split_words(name) if word not in _NO_NAMES}
-            found = dict.fromkeys(source for source, own in self._words if words and words <= own)
-            behind = name == series.word or text[series.end : series.end + _BACK].lstrip(" ,\xa0").startswith(name)
-            if found or not behind or (family and len({*self._sources}) > 1):
-                return [*found]
-        of_kind = self._sources_of.get(family or NUMBER, {}) if family not in _NO_KINDS else {}
+        behind, place = _BEHIND.match(text, series.end), series.start + (0 if family else len(series.word))
+        before = _BEFORE.search(text, max(0, place - _BACK), place)
+        named = [(behind["long"], True), (behind["short"], bool(family) and not self._is_alone)] if behind else []
+        named += [(before["long"], False), (before["short"], bool(family))] if before else []
+        # "SECTION 4 OF THE ACT"
+        in_capitals = family is not None and len(series.word) > 1 and series.word.isupper()
+        for name, is_sure in () if in_capitals else named:
+            # "of Part 4"
+            if name and fold(name.partition(" ")[0].rstrip(".")) not in _FAMILY:
+                words = {*split_words(name)}.difference(kinds.NO_NAMES.split())
+                near = {*split_words(text[series.end : series.end + 2 * _BACK])}
+                found = [(len(own & near), source) for source, own in self._words if words and words <= own]
+                best = max((number for number, _ in found), default=0)
+                if found or is_sure:
+                    return [*dict.fromkeys(source for number, source in found if number == best)]
+        of_kind = self._sources_of.get(family or NUMBER, ())
         return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
 
 
-def _order(level: str) -> tuple[str, int, str]:
-    """How levels are counted: by the bracket or letters before their number, then by the number."""
-    before, number, behind = _PARTS.match(level).groups()  # type: ignore[union-attr]
-    return before, int(number or 0), behind
+def _order(level: str) -> list[Any]:
+    """How levels are counted: what stands before their number, the number, and what stands behind it."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", level)]
 
 
-def _agreeing(index: _Index, family: str, path: Path) -> list[int]:
-    """The rows with this path in the index, without those of another kind.
-
-    Numbers of several levels agree whatever their kinds are, unless only one is of an annex.
-    """
-    if not (rows := index.get(path)):
-        return []
-    kin, several = {family, NUMBER}, count_levels(path) > 1 and family != kinds.ANNEX
-    return [row for row, other in rows if other in kin or not family or (several and other != kinds.ANNEX)]
-
-
-def number_sections(identifiers: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:
+def number_sections(called: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:
     """The same number for texts that belong to one section of one document, or that have one code; else different ones.
 
     >>> number_sections([*map(parse_identifier, ["4.5.1(1)", "4.5.1(2)", "4.5.2", "E10", ""])], [None] * 5)
     [0, 0, 2, 3, 4]
     """
-    first: dict[Hashable, int] = {}
-    sections: list[int] = []
-    for row, called in enumerate(identifiers):
-        place: Hashable = row
-        if called:
-            family, path = called[0]
-            place = (family if family == CODE else NUMBER, sources[row], path[: count_levels(path)])
-        sections.append(first.setdefault(place, row))
-    return sections
+    first = dict[Hashable, int]()
+    places = [
+        (own[0].family == CODE, source, own[0].path[: count_levels(own[0].path)]) if own else row
+        for row, (own, source) in enumerate(zip(called, sources, strict=True))
+    ]
+    return [first.setdefault(place, row) for row, place in enumerate(places)]

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 # What is numbered. "Section 4" and "Rule 4" may be the same, but "Article 4" and "Annex 4" are others.
 SECTION, ARTICLE, CHAPTER, ANNEX, PARAGRAPH = FAMILIES = ("section", "article", "chapter", "annex", "paragraph")
-# The words of each family, in lower case. "#" is the number, where something stands behind it: only
-# § or a word in a script without capitals.
+# The words of each family, in lower case. "#" is the number, where letters without capitals stand behind it.
 KIND_WORDS = {
-    "signs": "§ §§ #§ | | | |",
+    "signs": "§ §§ | | | |",
     "English": "section sections sec secs sect rule rules clause clauses cl regulation regulations reg regs | article "
     "articles art arts | chapter chapters chap chaps part parts | annex annexes appendix appendices app apps schedule "
     "schedules sch exhibit exhibits | paragraph paragraphs para paras item step point points",
@@ -34,22 +33,37 @@ KIND_WORDS = {
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED, ROMAN = (CHAPTER, ANNEX, ARTICLE), (CHAPTER, ARTICLE)
 # Between the kind and the number: "Article No. 5".
-NUMBER_SIGNS = "no nr n number num nummer nos número numéro numero"
+NUMBER_SIGNS = (
+    "no",
+    "nr",
+    "n",
+    "number",
+    "num",
+    "nummer",
+    "nos",
+    "número",
+    "numéro",
+    "numero",
+    "from",
+    "dal",
+    "с",
+    "من",
+)
 # Between two numbers, and between the first and the last one of a range.
-AND = "and or und oder sowie et ou y o e en of и или و أو और"
-TO, TO_JOINED = "to through thru bis à a al tot_en_met tot t/m до по إلى الى से", "から|至|到|부터"
+AND = "and|or|und|oder|sowie|et|ou|y|o|e|en|of|и|или|و|أو|और"
+TO, TO_JOINED = "to|through|thru|bis|à|a|al|tot en met|tot|t/m|до|по|إلى|الى|से", "から|至|到|부터"
 # What makes another number of one: "5 ter".
-INSERTED = "bis ter quater quinquies sexies septies octies novies decies"
+INSERTED = "bis|ter|quater|quinquies|sexies|septies|octies|novies|decies"
 # Before an inner level of a number: "Abs. 1", "lit. f".
 INNER = (
-    "Abs Absatz Satz Unterabs lit Buchst Buchstabe Nr Nummer Ziff Ziffer al alinéa apdo apartado letra comma co lett "
-    "lettera lid onder paragraphe paragraph para point ч часть п пункт"
+    "Abs|Absatz|Satz|Unterabs|lit|Buchst|Buchstabe|Nr|Nummer|Ziff|Ziffer|al|alinéa|apdo|apartado|letra|comma|co|lett|"
+    "lettera|lid|onder|paragraphe|paragraph|para|point|ч|часть|п|пункт"
 )
 # Before and inside of the name of a document: "Section 5 of the Financial Services Act".
-OF, INSIDE = "of in under to des der du de del della dell do da van", "of and the on for des der de"
-THE = "the la las los el l het de"
+OF, INSIDE = "of|in|under|to|des|der|du|de|del|della|dell|do|da|van|του|της", "of|and|on|for|des|der|de"
+THE = "the|la|las|los|el|l|het|de"
 # Letters before digits that make an amount or a year, and capitals behind a number of two levels: "3.5 Million".
-NO_CODES = "fy cy hy eur usd gbp chf jpy cny inr aud cad aed rmb"
+NO_CODES = ("fy", "cy", "hy", "eur", "usd", "gbp", "chf", "jpy", "cny", "inr", "aud", "cad", "aed", "rmb")
 UNITS = "Million Millionen Milliarden Milliarde Billion Mio Mrd Euro Prozent Liter Meter Percent Dollar Uhr"
 # Words that name no document: a text about a contract calls it "the Agreement".
 NO_NAMES = "the of and act law rules rulebook agreement contract policy gesetz vertrag loi contrat"

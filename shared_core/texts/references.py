@@ -50,7 +50,7 @@ def find_split_references(
 ) -> References:
     """:func:`find_references` for texts that are split, and named by :func:`list_names`; the arrays are read-only.
 
-    ``identifiers`` are those of :func:`list_identifiers`; by default no citations are read. Of several versions of a
+    ``identifiers`` are those of :func:`find_identifiers`; by default no citations are read. Of several versions of a
     text, references lead to the ones with the highest of the ``ranks``.
     """
     n = len(texts)

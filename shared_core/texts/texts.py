@@ -15,7 +15,7 @@ from .._values import as_identifiers, as_names, as_optional, as_plain
 from ..candidates import Parts, References
 from ..errors import InvalidInputError, quoted
 from ..facts import FILE, Facts, Place, read_place
-from .identifiers import Identifier, list_identifiers
+from .identifiers import Identifier, find_identifiers
 from .names import list_names
 from .neighbours import Neighbours, add_neighbours, find_neighbours, refer_to_nothing
 from .references import find_split_references
@@ -97,7 +97,8 @@ class Texts:
     @cached_property
     def identifiers(self) -> list[list[Identifier]]:
         """What each text is called by number or code."""
-        return list_identifiers([fact.identifiers for fact in self.facts], self._heads, self.titles)
+        columns = zip(self.facts, self._heads, self.titles, strict=True)
+        return [find_identifiers(fact.identifiers, head, title) for fact, head, title in columns]
 
     @cached_property
     def sources(self) -> list[Hashable]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from .fold import strip_markup
-from .identifiers import find_own_number
+from .identifiers import read_own
 from .words import Text, keep, split_words
 
 Key = tuple[str, ...]
@@ -114,9 +114,9 @@ def without_number(title: str) -> str:
     >>> list(map(without_number, ["3.2 Single sign-on", "§ 12 Fristen", "第3章 概要", "2001: A Space Odyssey", ""]))
     ['Single sign-on', 'Fristen', '概要', '2001: A Space Odyssey', '']
     """
-    if not (end := find_own_number(title)):
+    if not (number := read_own(title)):
         return _ROMAN.sub("", title, count=1)
-    rest = _BEHIND_NUMBER.match(title, end)
+    rest = _BEHIND_NUMBER.match(title, number.end)
     named = rest and (rest[0].strip() or not title[0].isalpha() or not title[0].isascii())
     return title[rest.end() :] if rest and named else title
 

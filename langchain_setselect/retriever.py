@@ -23,6 +23,7 @@ from shared_core.errors import warn
 from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
+    Store,
     WordSearch,
     check_retrievers,
     gather_extras,
@@ -34,7 +35,7 @@ from shared_core.retrieval.inputs import EmbeddedQuery, check_items, check_quest
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
-from shared_core.retrieval.search import Store, search_and_select
+from shared_core.retrieval.search import search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.selection.route import DEFAULT_K
 from shared_core.selectors.registry import SelectorName

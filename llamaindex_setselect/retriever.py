@@ -22,6 +22,7 @@ from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
     KnownItems,
+    Store,
     WordSearch,
     check_retrievers,
     gather_extras,
@@ -32,7 +33,7 @@ from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import EmbeddedQuery, check_instance, check_items
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.search import Store, search_and_select
+from shared_core.retrieval.search import search_and_select
 from shared_core.retrieval.settings import Fetching, Joining, Positive
 from shared_core.selection.route import DEFAULT_K
 

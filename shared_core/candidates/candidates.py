@@ -135,7 +135,9 @@ class Candidates(ReadOnlyArrays):
         dtype = working_dtype(given.dtype)
         units = as_unit_queries(query, given.shape, dtype)
         rows = unit_rows(given, dtype, copy, ids=names)
-        constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
+        constraints: dict[str, Any] = dict.fromkeys(CONSTRAINTS)
+        if max_per_source is not None or drop_near_duplicates is not None:
+            constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         self.__dict__.update(
             # A view, because the caller's own array must stay writeable.
             vectors=read_only(rows[:]),

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from ..errors import EmbeddingFallbackWarning, warn
 from .flow import Flow
 from .pool import ItemSelection
 from .request import Request
-
-if TYPE_CHECKING:
-    from .settings import Settings
+from .settings import Settings
 
 LOGGER, SHADOW_LOGGER = logging.getLogger("setselect"), logging.getLogger("setselect.shadow")
 LOGGER.addHandler(logging.NullHandler())
@@ -106,11 +104,7 @@ def is_first(owner: object, flag: str) -> bool:
 
 
 def in_shadow(
-    request: Request,
-    question: str,
-    returned: Sequence[Any],
-    ids: Sequence[Hashable],
-    selecting: Flow[ItemSelection],
+    request: Request, question: str, returned: Sequence[Any], ids: Sequence[Hashable], selecting: Flow[ItemSelection]
 ) -> Flow[ItemSelection]:
     """What is selected; the call returns what was there before, and a log says what is selected."""
     line: dict[str, Any] = {"query": question, "returned": ids, "error": None}

@@ -1,4 +1,4 @@
-"""Searches beside the vector search: extra retrievers of the framework, and the search by words."""
+"""What a store gives; and searches beside its own: extra retrievers of the framework, and the search by words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from .events import LOGGER, is_first
 from .flow import Flow, together
 from .inputs import EmbeddedQuery
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
-
-if TYPE_CHECKING:
-    from .settings import Call, Settings
+from .settings import Call, Settings
 
 Item = TypeVar("Item")
 
@@ -82,6 +80,31 @@ class Extras(NamedTuple):
     model: Callable[[], str]
     # The index of words of one of the retrievers, if there is one.
     words: WordSearch[Any] | None = None
+
+
+# The items nearest to a query, and how many.
+Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
+
+
+class Store(NamedTuple):
+    """What an adapter gives of a vector store and its embedding model."""
+
+    search: Search
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]]
+    # The vectors of names (n, d).
+    embed: Callable[[list[str]], Flow[Any]]
+    # The items with some ids, without those that the store does not have.
+    fetch: Callable[[list[str]], Flow[Pool]]
+    # The most candidates of one search. None, if there is no vector reader: there is no wider search, because it would
+    # embed all texts that it finds.
+    widest: int | None
+    # None if there are no extra retrievers.
+    extras: Extras | None = None
+    # Whether the search has a filter, or another argument of the store.
+    filtered: bool = False
+    # The items nearest to a query of those whose metadata have these values, and that the filter of the search lets in.
+    # None if the store cannot be asked for them.
+    find: Callable[[EmbeddedQuery, Mapping[str, Sequence[Any]], int], Flow[Pool]] | None = None
 
 
 def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> None:

@@ -410,7 +410,7 @@ class Citations:
         """The documents with the name that stands beside a series; else the only one of its kind, or that of the row.
 
         A name that no document has leads nowhere. But behind a number that needs no kind it may be another word, and
-        so may it in "§ 3 BGB" of the only document.
+        so may it in "§ 3 BGB" of the only document, which "the Agreement" means too.
         """
         behind, place = _BEHIND.match(text, series.end), series.start + (0 if family else len(series.word))
         before = _BEFORE.search(text, max(0, place - _BACK), place)
@@ -423,7 +423,7 @@ class Citations:
             if name and fold(name.partition(" ")[0].rstrip(".")) not in _FAMILY:
                 words = {*split_words(name)}.difference(kinds.NO_NAMES.split())
                 found = [(source, own) for source, own in self._words if words and words <= own]
-                if found or is_sure:
+                if found or (is_sure and (words or not self._is_alone)):
                     near = {*split_words(text[series.end : series.end + 2 * _BACK])}
                     best = max((len(own & near) for _, own in found), default=0)
                     return [*dict.fromkeys(source for source, own in found if len(own & near) == best)]

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import ray
-import ray.data
 
 from benchmarks.common import CACHE as CACHES
 from benchmarks.common import Block, parser, publish, say, table
@@ -44,8 +43,6 @@ def main() -> None:
     block_rows = max(1, min(10_000, options.queries // 40))
     # CPUs for two workers. Ray's own store can be small: it holds a plan of a few kB.
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=128 << 20)
-    # Ray Data's own actors start with its first run; that must not be the measured run of one worker.
-    ray.data.range(1).materialize()
     seconds = {}
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         for name, workers in WORKERS.items():

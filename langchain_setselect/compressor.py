@@ -120,7 +120,7 @@ class SetSelectCompressor(SelectionSettings, Joining, BaseDocumentCompressor):
             selecting = in_shadow(request, query, documents, read_ids(store, reader, documents), selecting)
         selected = yield from selecting
         yield from tell(callbacks, partial(describe_call, self, request, selected))
-        return arrange(request, selected, with_scores, join_documents)
+        return arrange(request, selected, with_scores if request.settings.scores else None, join_documents)
 
     @override
     def _configure(self, kwargs: Mapping[str, Any], *, told: Sequence[str]) -> tuple[Request, dict[str, Any]]:

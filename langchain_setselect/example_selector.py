@@ -132,7 +132,7 @@ class SetSelectExampleSelector(SearchSettings, BaseExampleSelector):
             if any(isinstance(part, (BaseMessage, PromptValue)) for part in parts):
                 check_question(value)
         selected = yield from self._search(request, question, store_kwargs)
-        examples = [dict(document.metadata) for document in arrange(request, selected, lambda document, *_: document)]
+        examples = [dict(document.metadata) for document in arrange(request, selected, None)]
         if not self.example_keys:
             return examples
         for key in self.example_keys if selected.pool.items else ():

@@ -23,11 +23,11 @@ from shared_core.errors import warn
 from shared_core.retrieval.events import describe, in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
+    Store,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
@@ -35,7 +35,7 @@ from shared_core.retrieval.inputs import EmbeddedQuery, check_items, check_quest
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
 from shared_core.retrieval.result import Joined, arrange
-from shared_core.retrieval.search import Store, search_and_select
+from shared_core.retrieval.search import search_and_select
 from shared_core.retrieval.settings import Call, Fetching, Joining
 from shared_core.selection.route import DEFAULT_K
 from shared_core.selectors.registry import SelectorName
@@ -187,8 +187,8 @@ def _search_words(
 
 
 def with_scores(document: Document, relevance: float, scores: dict[str, Any]) -> Document:
-    """A copy that has the scores in its metadata; the document itself if there are none."""
-    return document.model_copy(update={"metadata": {**document.metadata, **scores}}) if scores else document
+    """A copy that has the scores in its metadata."""
+    return document.model_copy(update={"metadata": {**document.metadata, **scores}})
 
 
 def join_documents(documents: list[Document], joined: Joined) -> Document:
@@ -216,7 +216,7 @@ class SearchSettings(SelectionSettings, Fetching):
     def _check_searches(self, call: Call) -> None:
         if call.keyword_search:
             DOCUMENTS.check_listing(self.vectorstore, "from_documents(documents)")
-        check_retrievers(unwrap(call.extra_retrievers), Runnable, "LangChain")
+        check_retrievers(call.extra_retrievers, Runnable, "LangChain")
 
     @property
     def vector_source(self) -> str:
@@ -346,4 +346,4 @@ class SetSelectRetriever(SearchSettings, Joining, VectorStoreRetriever):
         selected = yield from self._search(request, query, store_kwargs, run_manager.get_child())
         if run_manager.handlers:
             yield from tell(run_manager.get_child(), partial(describe_call, self, request, selected))
-        return arrange(request, selected, with_scores, join_documents)
+        return arrange(request, selected, with_scores if request.settings.scores else None, join_documents)

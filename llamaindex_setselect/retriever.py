@@ -22,18 +22,18 @@ from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
     KnownItems,
+    Store,
     WordSearch,
     check_retrievers,
     gather_extras,
     share_search,
-    unwrap,
 )
 from shared_core.retrieval.flow import Flow, Step, run_flow, run_flow_async
 from shared_core.retrieval.follow import Where
 from shared_core.retrieval.inputs import EmbeddedQuery, check_instance, check_items
 from shared_core.retrieval.pool import ItemSelection, Pool
 from shared_core.retrieval.request import Request
-from shared_core.retrieval.search import Store, search_and_select
+from shared_core.retrieval.search import search_and_select
 from shared_core.retrieval.settings import Fetching, Joining, Positive
 from shared_core.selection.route import DEFAULT_K
 
@@ -104,7 +104,7 @@ class RetrieverSettings(SelectionSettings, Fetching, Joining):
                 "vector search and of another search cannot be compared"
             )
         retrievers: Any = self.extra_retrievers
-        check_retrievers(unwrap(retrievers), BaseRetriever, "LlamaIndex")
+        check_retrievers(retrievers, BaseRetriever, "LlamaIndex")
         return super()._make_request()
 
 

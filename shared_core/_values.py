@@ -140,7 +140,7 @@ def is_missing(value: Any) -> bool:
     >>> [is_missing(value) for value in (None, float("nan"), " ", 0, [])]
     [True, True, True, False, False]
     """
-    if not isinstance(value, str):
+    if value is not None and not isinstance(value, str):
         value = as_plain(value)
     if value is None or isinstance(value, str):
         return not (value and value.strip())

@@ -16,7 +16,7 @@ import numpy as np
 
 from ._parsing import parse_json
 from ._validation import as_float
-from ._values import as_plain, as_text, is_missing
+from ._values import as_optional, as_plain, as_text, is_missing
 from .errors import InvalidInputError, quoted, warn
 
 # The keys of metadata. Of the titles the first one counts that says something; a name of a file may be one.
@@ -127,7 +127,7 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
         identifiers = find_identifiers(metadata, *[says[key] for key in says if key == "identifier"])
     links = _read_links(says["links"]) if "links" in says else None
     called = item_id(item), document_id, *map(metadata.get, ADDRESS_KEYS)
-    keys = tuple(as_text(key) for key in called if key is not None and not is_missing(key))
+    keys = tuple(key if isinstance(key, str) else as_text(key) for key in as_optional(called) if key is not None)
     document, place = source if file is None else file, None
     beside: Beside = (None, None)
     if "neighbours" in says:

@@ -97,12 +97,7 @@ def batch_contenders(batch: Batch) -> dict[str, Run]:
     def run(selector: str, **parameters: Any) -> Run:
         return lambda: select_many(queries, vectors, batch.k, selector, **parameters)
 
-    return _with_numpy_alone(
-        {
-            MMR: run("mmr", lambda_mult=LAMBDA),
-            NDPP_PLAIN: run("ndpp"),
-        }
-    )
+    return _with_numpy_alone({MMR: run("mmr", lambda_mult=LAMBDA), NDPP_PLAIN: run("ndpp")})
 
 
 def _with_numpy_alone(runs: dict[str, Run]) -> dict[str, Run]:

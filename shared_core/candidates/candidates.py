@@ -135,11 +135,13 @@ class Candidates(ReadOnlyArrays):
         dtype = working_dtype(given.dtype)
         units = as_unit_queries(query, given.shape, dtype)
         rows = unit_rows(given, dtype, copy, ids=names)
-        constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
+        constraints: dict[str, Any] = dict.fromkeys(CONSTRAINTS)
+        if max_per_source is not None or drop_near_duplicates is not None:
+            constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)
         self.__dict__.update(
             # A view, because the caller's own array must stay writeable.
             vectors=read_only(rows[:]),
-            **_compare(rows, units, None if relevance is None else as_column(relevance, n, "relevance")),
+            **_measure_relevance(rows, units, None if relevance is None else as_column(relevance, n, "relevance")),
             quality=None if quality is None else as_column(quality, n, "quality"),
             words=None if words is None else as_parts(words, n, "words"),
             references=None if references is None else as_references(references, n),
@@ -159,7 +161,7 @@ class Candidates(ReadOnlyArrays):
         units = as_unit_queries(query, self.vectors.shape, self.dtype)
         other = self.with_values(relevance, **values)
         given = other.relevance if other.relevance_given else None
-        return other.with_checked(**_compare(self.vectors, units, given))
+        return other.with_checked(**_measure_relevance(self.vectors, units, given))
 
     def with_values(
         self,
@@ -183,7 +185,7 @@ class Candidates(ReadOnlyArrays):
         if len(other) != len(self):
             raise InvalidInputError(f"vectors must have {len(self)} rows, one for each candidate, got {len(other)}")
         given = self.relevance if self.relevance_given else None
-        return self.with_checked(vectors=other.vectors, **_compare(other.vectors, other.questions, given))
+        return self.with_checked(vectors=other.vectors, **_measure_relevance(other.vectors, other.questions, given))
 
     def take(self, rows: ArrayLike) -> Candidates:
         """The candidates at these rows, in this order, with the same query."""
@@ -259,7 +261,7 @@ def _as_rows(values: ArrayLike, n: int) -> NDArray[np.intp]:
     return rows.astype(np.intp)
 
 
-def _compare(rows: FloatArray, units: FloatArray, given: FloatArray | None) -> dict[str, Any]:
+def _measure_relevance(rows: FloatArray, units: FloatArray, given: FloatArray | None) -> dict[str, Any]:
     """The attributes that compare unit rows with unit queries; ``given`` is a relevance in place of the cosine."""
     # vecdot computes each row alone, unlike a matrix product, so copies of a row get exactly the same cosine. The
     # logarithm of a small cosine, or a low temperature, would enlarge a difference.

@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from ..errors import EmbeddingFallbackWarning, warn
 from .flow import Flow
 from .pool import ItemSelection
 from .request import Request
-
-if TYPE_CHECKING:
-    from .settings import Settings
+from .settings import Settings
 
 LOGGER, SHADOW_LOGGER = logging.getLogger("setselect"), logging.getLogger("setselect.shadow")
 LOGGER.addHandler(logging.NullHandler())
@@ -28,7 +26,19 @@ FALLBACKS: set[Hashable] = set()
 def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
     """What the events say about a selection, in the order of the picks; the page on recipes names the keys."""
     ids, selection = selected.pool.ids, selected.selection
-    picked = {*selection.indices.tolist()}
+    picked, found_by = selection.indices.tolist(), selected.pool.searches or [()] * len(ids)
+    searches = {
+        "found_by": [[*found_by[row]] for row in picked],
+        "extra_retrievers": [
+            {
+                "name": extra.name,
+                "found": [name for name, names in zip(ids, found_by, strict=True) if extra.name in names],
+                "left_out": [*extra.left_out],
+                "error": extra.error,
+            }
+            for extra in selected.extras
+        ],
+    }
     return {
         "selector": repr(request.selector),
         "fetch_k": selected.pool.fetch_k,
@@ -54,24 +64,8 @@ def describe(request: Request, selected: ItemSelection) -> dict[str, Any]:
         ],
         "milliseconds": selected.milliseconds,
         "joined": [[selected.ids[at] for at in run] for run in selected.runs if len(run) > 1],
-        **(_describe_searches(selected) if selected.extras else {}),
+        **(searches if selected.extras else {}),
         **({} if selected.shadow is None else {"shadow": selected.shadow}),
-    }
-
-
-def _describe_searches(selected: ItemSelection) -> dict[str, Any]:
-    ids, searches = selected.pool.ids, selected.pool.searches or ()
-    return {
-        "found_by": [[*searches[row]] for row in selected.selection.indices.tolist()],
-        "extra_retrievers": [
-            {
-                "name": extra.name,
-                "found": [name for name, names in zip(ids, searches, strict=False) if extra.name in names],
-                "left_out": [*extra.left_out],
-                "error": extra.error,
-            }
-            for extra in selected.extras
-        ],
     }
 
 
@@ -110,11 +104,7 @@ def is_first(owner: object, flag: str) -> bool:
 
 
 def in_shadow(
-    request: Request,
-    question: str,
-    returned: Sequence[Any],
-    ids: Sequence[Hashable],
-    selecting: Flow[ItemSelection],
+    request: Request, question: str, returned: Sequence[Any], ids: Sequence[Hashable], selecting: Flow[ItemSelection]
 ) -> Flow[ItemSelection]:
     """What is selected; the call returns what was there before, and a log says what is selected."""
     line: dict[str, Any] = {"query": question, "returned": ids, "error": None}

@@ -1,15 +1,15 @@
-"""Searches beside the vector search: extra retrievers of the framework, and the search by words."""
+"""What a store gives; and searches beside its own: extra retrievers of the framework, and the search by words."""
 
 from __future__ import annotations
 
 import math
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from .events import LOGGER, is_first
 from .flow import Flow, together
 from .inputs import EmbeddedQuery
 from .pool import FOLLOW, KEYWORD_SEARCH, VECTOR_SEARCH, ExtraSearch, Pool, drop_ambiguous, unite
-
-if TYPE_CHECKING:
-    from .settings import Call, Settings
+from .settings import Call, Settings
 
 Item = TypeVar("Item")
 
@@ -57,14 +55,6 @@ class FilteredRetriever:
     retriever: Any
 
 
-class ExtraRetriever(NamedTuple):
-    """A retriever of an adapter's framework: its name, its items for a text, and whether it filters them itself."""
-
-    name: str
-    retrieve: Callable[[str], Flow[Sequence[Any]]]
-    filters: bool = False
-
-
 class KnownItems(NamedTuple):
     """What a store knows of items that its search did not find, row by row.
 
@@ -81,7 +71,10 @@ class KnownItems(NamedTuple):
 class Extras(NamedTuple):
     """What an adapter gives for the extra retrievers: themselves, and the store's knowledge of what they find."""
 
-    retrievers: Sequence[ExtraRetriever]
+    # By name what a retriever finds for a text.
+    retrievers: Mapping[str, Callable[[str], Flow[Sequence[Any]]]]
+    # The names of those that filter themselves.
+    filtered: Collection[str]
     look_up: Callable[[Sequence[Any], Sequence[Hashable]], Flow[KnownItems]]
     # The name of the model that embeds texts; empty if it keeps the vectors of texts that it has embedded.
     model: Callable[[], str]
@@ -89,19 +82,39 @@ class Extras(NamedTuple):
     words: WordSearch[Any] | None = None
 
 
+# The items nearest to a query, and how many.
+Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
+
+
+class Store(NamedTuple):
+    """What an adapter gives of a vector store and its embedding model."""
+
+    search: Search
+    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]]
+    # The vectors of names (n, d).
+    embed: Callable[[list[str]], Flow[Any]]
+    # The items with some ids, without those that the store does not have.
+    fetch: Callable[[list[str]], Flow[Pool]]
+    # The most candidates of one search. None, if there is no vector reader: there is no wider search, because it would
+    # embed all texts that it finds.
+    widest: int | None
+    # None if there are no extra retrievers.
+    extras: Extras | None = None
+    # Whether the search has a filter, or another argument of the store.
+    filtered: bool = False
+    # The items nearest to a query of those whose metadata have these values, and that the filter of the search lets in.
+    # None if the store cannot be asked for them.
+    find: Callable[[EmbeddedQuery, Mapping[str, Sequence[Any]], int], Flow[Pool]] | None = None
+
+
 def check_retrievers(retrievers: Sequence[Any], kind: type, framework: str) -> None:
     """Refuse what is no retriever of the framework, whose class is ``kind``."""
     for value in retrievers:
-        if not isinstance(value, kind):
+        if not isinstance(value.retriever if isinstance(value, FilteredRetriever) else value, kind):
             raise InvalidParameterError(
                 f"extra_retrievers holds {quoted(value)}: pass retrievers of {framework}, such as the as_retriever() "
                 "of another store or a WordRetriever"
             )
-
-
-def unwrap(retrievers: Iterable[Any]) -> list[Any]:
-    """The retrievers, also those that filter themselves."""
-    return [one.retriever if isinstance(one, FilteredRetriever) else one for one in retrievers]
 
 
 def gather_extras(
@@ -115,39 +128,43 @@ def gather_extras(
     model: Callable[[], str],
 ) -> Extras:
     """The extra retrievers and the search by words of the settings, whose names differ."""
-    named: dict[str, ExtraRetriever] = {}
+    named: dict[str, Callable[[str], Flow[Sequence[Any]]]] = {}
+    filtered = set[str]()
     words = share_search(kind, store) if settings.keyword_search else None
     if words is not None:
-        named[KEYWORD_SEARCH] = ExtraRetriever(KEYWORD_SEARCH, partial(search_words, words))
+        named[KEYWORD_SEARCH] = partial(search_words, words)
     # What several find is the item of the first one.
     for one in sorted(settings.extra_retrievers, key=lambda one: not isinstance(one, FilteredRetriever)):
-        (retriever,) = unwrap([one])
+        retriever, number = one.retriever if isinstance(one, FilteredRetriever) else one, 1
         first = name = name_of(retriever)
-        number = 1
         while name in named or name in (VECTOR_SEARCH, KEYWORD_SEARCH, FOLLOW):
             number += 1
             name = f"{first} {number}"
-        named[name] = ExtraRetriever(name, partial(retrieve, retriever), isinstance(one, FilteredRetriever))
+        named[name] = partial(retrieve, retriever)
+        filtered |= {name} if isinstance(one, FilteredRetriever) else set()
         own = getattr(retriever, "words", None)
         words = own if words is None and isinstance(own, WordSearch) else words
-    return Extras([*named.values()], look_up, model, words)
+    return Extras(named, filtered, look_up, model, words)
 
 
-def ask(owner: Settings, retriever: ExtraRetriever, queries: Sequence[EmbeddedQuery], each: int) -> Flow[ExtraSearch]:
+def ask(
+    owner: Settings, name: str, retrieve: Callable[[str], Flow[Any]], queries: Sequence[EmbeddedQuery], each: int
+) -> Flow[ExtraSearch]:
     """What a retriever finds for the queries, ``each`` items for one of them."""
     # A question of which only the embedding is known has no text. If all of its words are removed, its text counts.
     texts = [query.words if query.words.strip() else query.text for query in queries]
     texts = [text for text in texts if text.strip()]
-    answers = yield from together([_ask_once(owner, retriever, text) for text in texts])
+    answers = yield from together([_ask_once(owner, name, retrieve, text) for text in texts])
     items = [item for found, _ in answers for item in found[:each]]
     errors = [error for _, error in answers if error is not None] if texts else ["the question has no text"]
-    return ExtraSearch(retriever.name, items, next(iter(errors), None))
+    return ExtraSearch(name, items, next(iter(errors), None))
 
 
-def _ask_once(owner: Settings, retriever: ExtraRetriever, text: str) -> Flow[tuple[Sequence[Any], str | None]]:
-    name = retriever.name
+def _ask_once(
+    owner: Settings, name: str, retrieve: Callable[[str], Flow[Any]], text: str
+) -> Flow[tuple[Sequence[Any], str | None]]:
     try:
-        return (yield from retriever.retrieve(text)), None
+        return (yield from retrieve(text)), None
     # Every call would fail: the store holds too many documents for a keyword search, for example.
     except InvalidParameterError:
         raise
@@ -190,11 +207,9 @@ def read_answers(
     known = yield from extras.look_up(united.items[first:], united.ids[first:])
     new = united.take(range(first, len(united.items)))
     new = new._replace(items=known.items, ids=known.ids, vectors=known.vectors)
-    filtered = {retriever.name for retriever in extras.retrievers if retriever.filters}
-    columns = list(zip(new.items, new.ids, new.searches or (), known.admitted, strict=True))
-    admitted = [passes or (passes is None and not filtered.isdisjoint(names)) for _, _, names, passes in columns]
-    out = [column for column, passes in zip(columns, admitted, strict=True) if not passes]
-    unknown = sum(passes is None for *_, passes in out)
+    filtered = [any(name in extras.filtered for name in names) for names in new.searches or ()]
+    admitted = [filters if passes is None else passes for filters, passes in zip(filtered, known.admitted, strict=True)]
+    unknown = sum(passes is None and not kept for passes, kept in zip(known.admitted, admitted, strict=True))
     if unknown and is_first(owner, "_warned_of_filter"):
         warn(
             f"extra_retrievers: {unknown} documents that {' or '.join(answer.name for answer in answers)} found are "
@@ -203,10 +218,10 @@ def read_answers(
         )
     more = yield from _complete(owner, new.take([row for row, passes in enumerate(admitted) if passes]), extras, embed)
     joined, _ = unite(joined, [more])
-    left = [(pool.text(item)[:60] if name is None else name, names) for item, name, names, _ in out]
-    return joined, [
-        answer._replace(left_out=[name for name, names in left if answer.name in names]) for answer in answers
-    ]
+    out = new.take([row for row, passes in enumerate(admitted) if not passes])
+    names = [pool.text(item)[:60] if name is None else name for item, name in zip(out.items, out.ids, strict=True)]
+    left = [*zip(names, out.searches or (), strict=True)]
+    return joined, [one._replace(left_out=[name for name, found in left if one.name in found]) for one in answers]
 
 
 def _complete(owner: Settings, pool: Pool, extras: Extras, embed: Callable[[list[str]], Flow[Any]]) -> Flow[Pool]:

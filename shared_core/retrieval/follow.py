@@ -1,21 +1,30 @@
-"""What ``follow`` searches for: items to which selected ones lead by links, names, numbers or places."""
+"""The search of ``follow``: for items to which selected ones lead by links, names, numbers or places."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain, compress, count, islice, zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..facts import IDENTIFIER_KEYS, START, write_identifier
+import numpy as np
+
+from .._parsing import is_text
+from ..facts import DOCUMENT_ID, IDENTIFIER_KEYS, START, write_identifier
 from ..texts.identifiers import CODE, Citations, Identifier, count_levels, parse_identifier
 from ..texts.names import find_names
 from ..texts.neighbours import MOST_BETWEEN, find_neighbours
 from ..texts.references import as_address, find_links
-from ..texts.titles import as_key
-from .pool import ItemSelection, Pool, unite
+from ..texts.titles import HEAD, as_key
+from ..texts.words import Weigh
+from .events import LOGGER
+from .extra import Store
+from .flow import Flow, Step, together
+from .inputs import EmbeddedQuery
+from .pool import FOLLOW, Followed, ItemSelection, Pool, unite
 from .request import Request
 
 # The most searches of ``follow``, and for the neighbours of how many items it searches.
@@ -46,7 +55,76 @@ def suits(where: Where, get: Callable[[str], Any]) -> bool:
     return all(isinstance(value, (str, int, float)) and value in values for value, values in pairs)
 
 
-def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
+def follow(
+    request: Request, selected: ItemSelection, queries: Sequence[EmbeddedQuery], store: Store, weigh: Weigh | None
+) -> Flow[ItemSelection]:
+    """The set that is selected when the documents to which the selected ones lead are candidates too.
+
+    It is ``selected`` if they lead to no others. There is one round, with one batch of embeddings and at most
+    ``FOLLOWED`` searches, whatever the texts say.
+    """
+    links, names = _find_unknown(selected)
+    look_ups = [LookUp("link", link, [link]) for link in links]
+    look_ups += _find_cited(request, selected) if store.find is not None else []
+    look_ups += [one for one in _find_beside(request, selected) if one.ids or store.find is not None]
+    look_ups = look_ups[:FOLLOWED]
+    if any(one.kind == "citation" for one in look_ups):
+        # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
+        names = []
+    if not names and not look_ups:
+        return selected
+    # A store that takes no title for an id may refuse all ids of the call.
+    ids = {kind: [i for one in look_ups if one.kind == kind for i in one.ids] for kind in ("link", "neighbour")}
+    fetches = {kind: store.fetch(some) for kind, some in ids.items() if some}
+    finds = [_find(store, queries[0], one) for one in look_ups if not one.ids]
+    pools = yield from together([*fetches.values(), *finds])
+    fetched, by_metadata = dict(zip(fetches, pools, strict=False)), iter(pools[len(fetches) :])
+    found = [_take(fetched[one.kind], one.ids) if one.ids else next(by_metadata) for one in look_ups]
+    found = _keep_neighbours(request, selected, look_ups, found)
+    searches = [(one, pool) for one, pool in zip(look_ups, found, strict=True) if one.kind != "link" or pool.items]
+    known = {one.name for one, _ in searches}
+    # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
+    new = [link for link in links if link not in known and "://" not in link and len(link) <= HEAD and is_text(link)]
+    names = (new + names)[: max(FOLLOWED - len(searches), 0)]
+    vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
+    # A model of words gives a vector of zeros for a name that it does not know.
+    searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
+    named = yield from together([store.search(query, FOLLOW_K) for query in searched])
+    searches += [
+        # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
+        (LookUp("link" if query.text in new else "name", query.text), pool.take(range(len(pool.items))[:FOLLOW_K]))
+        for query, pool in zip(searched, named, strict=True)
+    ]
+    united, added = unite(selected.pool, [pool.found_by(FOLLOW) for _, pool in searches])
+    if any(added):
+        selected = yield Step(partial(request.select, united, queries, weigh))
+    columns = zip(searches, added, strict=True)
+    return selected._replace(followed=[Followed(one.kind, one.name, rows) for (one, _), rows in columns])
+
+
+def _take(pool: Pool, ids: Sequence[str]) -> Pool:
+    return pool.take([row for row, name in enumerate(pool.ids) if str(name) in ids])
+
+
+def _find(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
+    """What the metadata lead to. If the store fails, it is nothing, and the log says why."""
+    assert store.find is not None
+    try:
+        pool = yield from store.find(query, look_up.where, CITED_K if look_up.kind == "citation" else BESIDE_K)
+    # Many stores raise errors of their own for nested filters, and for keys or types of values that they do not know.
+    except Exception:
+        message = "follow: the look-up of a %s by metadata failed; the set is selected without it"
+        LOGGER.warning(message, look_up.kind, exc_info=True)
+        return ItemSelection.nothing().pool
+    # A store may make a query of a value that it does not escape, and return other items too.
+    return pool.take([row for row, item in enumerate(pool.items) if suits(look_up.where, _read_metadata(item).get)])
+
+
+def _read_metadata(item: Any) -> dict[str, Any]:
+    return {DOCUMENT_ID: getattr(getattr(item, "node", item), DOCUMENT_ID, None), **item.metadata}
+
+
+def _find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
     """Links of the selected items that lead to no candidate, and names in their texts that no candidate has."""
     texts = selected.texts
     if texts is None:
@@ -72,7 +150,7 @@ def find_unknown(selected: ItemSelection) -> tuple[list[str], list[str]]:
     return unknown[:FOLLOWED], names
 
 
-def find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
+def _find_cited(request: Request, selected: ItemSelection) -> list[LookUp]:
     """What the selected texts cite by number or code and no candidate is, as the candidates' metadata write it."""
     identifier, texts = request.settings.identifier, selected.texts
     keys = IDENTIFIER_KEYS if identifier is None else {identifier: "{}"} if isinstance(identifier, str) else {}
@@ -153,7 +231,7 @@ def _write(citation: Identifier, numbers: Sequence[_Number]) -> dict[str, Sequen
     return {nearest.key: (type(nearest.value)(written),)} if written.replace(".", "", 1).isdecimal() else {}
 
 
-def find_beside(request: Request, selected: ItemSelection) -> list[LookUp]:
+def _find_beside(request: Request, selected: ItemSelection) -> list[LookUp]:
     """The neighbours of the first selected items that are no candidates."""
     texts, pool, look_ups = selected.texts, selected.pool, list[LookUp]()
     if not request.reads_neighbours or texts is None:
@@ -180,7 +258,7 @@ def find_beside(request: Request, selected: ItemSelection) -> list[LookUp]:
     return look_ups
 
 
-def keep_neighbours(
+def _keep_neighbours(
     request: Request, selected: ItemSelection, look_ups: Sequence[LookUp], found: Sequence[Pool]
 ) -> list[Pool]:
     """What was ``found``, without items that were looked up as neighbours and are none, or were found before."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,13 +51,6 @@ class Pool(NamedTuple):
         scores = None if self.scores is None else [self.scores[row] for row in rows]
         searches = None if self.searches is None else [self.searches[row] for row in rows]
         return self._replace(items=items, ids=ids, vectors=vectors, scores=scores, searches=searches)
-
-    @property
-    def searched(self) -> int:
-        """How many items the vector search found; they are the first ones."""
-        if self.searches is None:
-            return len(self.items)
-        return sum(VECTOR_SEARCH in names for names in self.searches)
 
     def found_by(self, search: str) -> Pool:
         """The pool, of which this search found all items."""
@@ -153,15 +145,13 @@ def is_name_of_text(name: Hashable) -> bool:
     return str(name).startswith(_TEXT)
 
 
-def name_items(
-    ids: Iterable[Hashable], texts: Iterable[str], joined: Iterable[Mapping[str, str] | None] | None = None
-) -> list[str]:
+def name_items(ids: Iterable[Hashable], texts: Iterable[str], joined: Iterable[Mapping[str, str] | None]) -> list[str]:
     """The names by which ``shown`` recognises items while they have these texts. Without a text, the name is the id.
 
     An item that was ``joined`` has the names of its parts.
     """
     names: list[str] = []
-    for item_id, text, parts in zip(ids, texts, repeat(None) if joined is None else joined, strict=False):
+    for item_id, text, parts in zip(ids, texts, joined, strict=True):
         if parts is not None:
             names += parts.values()
         elif text or item_id is not None:

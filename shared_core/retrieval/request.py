@@ -6,12 +6,12 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import check_number
+from .._validation import as_float, check_number
 from .._values import as_optional, as_plain, as_ranks
 from ..candidates import CONSTRAINTS, Candidates, as_parts
 from ..errors import BudgetError, InvalidInputError, InvalidParameterError, quoted, warn
@@ -32,19 +32,14 @@ from ..signals.extraction import check_perspective_vector
 from ..texts import Texts
 from ..texts.words import Weigh
 from .inputs import EmbeddedQuery
-from .pool import ItemSelection, Pool, is_name_of_text, name_of_text, stack_vectors
-
-if TYPE_CHECKING:
-    from .settings import Call
-
+from .pool import VECTOR_SEARCH, ItemSelection, Pool, is_name_of_text, name_of_text, stack_vectors
+from .settings import Call
 
 # Search types of the stores' own retrievers that are no selectors.
 _SEARCH_TYPES = {
     "similarity_score_threshold": "use 'similarity' and score_threshold=",
     "hybrid": "pass keyword_search=True, which adds what a search by words finds to the candidates",
 }
-# The settings that only the bonus for references uses.
-OF_REFERENCES = ("title", "identifier", "links", "follow")
 # References among n items take memory and time that grow with n². A search that was widened beyond this number, because
 # a constraint left the set short, reads none.
 MOST_REFERRING = 5_000
@@ -59,12 +54,7 @@ class Request:
     """
 
     def __init__(
-        self,
-        settings: Call,
-        *,
-        view: Callable[[Any], Any],
-        refer_by_default: bool,
-        told: Sequence[str] = (),
+        self, settings: Call, *, view: Callable[[Any], Any], refer_by_default: bool, told: Sequence[str] = ()
     ) -> None:
         self.settings, self.view = settings, view
         self.is_constrained = any(getattr(settings, name) is not None for name in CONSTRAINTS)
@@ -89,12 +79,12 @@ class Request:
         # Of this many candidates, or fewer, every selector selects all. 0 for plain similarity, whose user asked for
         # the nearest items and not for a selection, and if a constraint is set, or an order other than the default.
         self.all_of = 0 if self.k is None or limited or ordered else self.k
-        asked = refer_by_default or any(getattr(settings, name) not in (None, False) for name in OF_REFERENCES)
-        asked = asked or getattr(self.selector, "reference_weight", 1) != 1
+        given = settings.title or settings.identifier or settings.links or settings.follow
+        asked = refer_by_default or given or getattr(self.selector, "reference_weight", 1) != 1
         # Examples stand next to each other by accident.
         self.reads_neighbours = refer_by_default and self.capabilities.neighbours
         # Whether the texts are searched for references to other items.
-        self.reads_references = asked and self.capabilities.references
+        self.reads_references = bool(asked) and self.capabilities.references
 
     def _find_without_effect(self) -> Iterable[str]:
         """A message for each setting that has no effect."""
@@ -117,6 +107,10 @@ class Request:
         other.shown = self.shown.union(names)
         other.fetch_k = self.fetch_k + len(other.shown) - len(self.shown)
         return other
+
+    def share(self, number: int, queries: int) -> int:
+        """How many of a ``number`` of candidates to search for each of several queries: at least k and those shown."""
+        return max(1 if self.k is None else self.k + len(self.shown), -(-number // queries))
 
     def select(self, pool: Pool, queries: Sequence[EmbeddedQuery], weigh: Weigh | None = None) -> ItemSelection:
         """Select among the items; ``weigh`` says what words weigh in the corpus.
@@ -238,7 +232,7 @@ class Request:
         threshold = None if candidates.relevance_given else settings.score_threshold
         cosines = candidates.relevance.astype(np.float64)
         # Where the store returns the highest cosines first, a wider search finds none above a threshold that is passed.
-        falling = cosines[: pool.searched]
+        falling = cosines[[pool.searches is None or VECTOR_SEARCH in pool.searches[row] for row in range(len(cosines))]]
         if threshold is not None and falling.size and falling[-1] < threshold and (np.diff(falling) < 1e-6).all():
             return False
         if settings.budget is None or candidates.costs is None:
@@ -280,10 +274,8 @@ def read_numbers(
         if value is None:
             named, item = f"{what}={given!r}" if isinstance(given, str) else what, describe_item(items[row], row)
             raise InvalidInputError(f"{named} of {item} is missing: add it, or pass a function as {what}=")
-        try:
-            numbers[row] = math.nan if isinstance(value, str) else value
-        except (TypeError, ValueError, OverflowError):
-            numbers[row] = math.nan
+        number = int(value) if isinstance(value, bool) else value
+        numbers[row] = math.nan if isinstance(value, str) else as_float(number)
         if not np.isfinite(numbers[row]):
             raise InvalidInputError(
                 f"{what} of {describe_item(items[row], row)} is {quoted(value)}, which is not a finite number"

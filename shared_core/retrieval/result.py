@@ -38,10 +38,10 @@ def sort_items(items: Sequence[T], relevance: Sequence[float], order: str) -> li
 def arrange(
     request: Request,
     selected: ItemSelection,
-    make: Callable[[Any, float, dict[str, Any]], Any],
+    make: Callable[[Any, float, dict[str, Any]], Any] | None,
     make_joined: Callable[[list[Any], Joined], Any] | None = None,
 ) -> list[Any]:
-    """``make(item, relevance, added)`` of each selected item, in the ``order`` of the settings.
+    """``make(item, relevance, added)`` of each selected item, or the item itself, in the ``order`` of the settings.
 
     ``added`` is what ``scores`` adds to its metadata. ``make_joined`` makes one item of neighbours, whose relevance is
     the highest of theirs. With ``shadow``, the items that were there before.
@@ -62,7 +62,8 @@ def arrange(
     if request.settings.scores:
         reasons, columns = selected.explain(), zip(items, relevance, runs, strict=True)
         added = [_list_scores(selected, reasons, sorted(run), item.metadata, value) for item, value, run in columns]
-    made, order = list(map(make, items, relevance, added)), request.settings.order
+    made = items if make is None else list(map(make, items, relevance, added))
+    order = request.settings.order
     return made if order == "selection" else sort_items(made, relevance, order)
 
 

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._parsing import is_text
 from ..errors import quoted, warn
-from ..facts import DOCUMENT_ID, Facts
-from ..selection.route import DEFAULT_EXTRA_K, share_fetch_k
+from ..facts import Facts
 from ..texts import Texts
-from ..texts.titles import HEAD
-from ..texts.words import Weigh
-from .events import LOGGER, is_first, warn_of_ignored_scores
-from .extra import Extras, ask, read_answers
+from .events import is_first, warn_of_ignored_scores
+from .extra import Extras, Search, Store, ask, read_answers
 from .flow import Flow, Step, together
-from .follow import (
-    BESIDE_K,
-    CITED_K,
-    FOLLOW_K,
-    FOLLOWED,
-    LookUp,
-    Where,
-    find_beside,
-    find_cited,
-    find_unknown,
-    keep_neighbours,
-    suits,
-)
+from .follow import follow
 from .inputs import EmbeddedQuery
 from .pool import (
-    FOLLOW,
     KEYWORD_SEARCH,
     VECTOR_SEARCH,
     ExtraSearch,
-    Followed,
     ItemSelection,
     Pool,
     is_name_of_text,
@@ -47,33 +29,7 @@ from .pool import (
     unite,
 )
 from .request import Request
-
-if TYPE_CHECKING:
-    from .settings import Settings
-
-# The items nearest to a query, and how many.
-Search = Callable[[EmbeddedQuery, int], Flow[Pool]]
-
-
-class Store(NamedTuple):
-    """What an adapter gives of a vector store and its embedding model."""
-
-    search: Search
-    read_ids: Callable[[Sequence[Any]], Sequence[Hashable]]
-    # The vectors of names (n, d).
-    embed: Callable[[list[str]], Flow[Any]]
-    # The items with some ids, without those that the store does not have.
-    fetch: Callable[[list[str]], Flow[Pool]]
-    # The most candidates of one search. None, if there is no vector reader: there is no wider search, because it would
-    # embed all texts that it finds.
-    widest: int | None
-    # None if there are no extra retrievers.
-    extras: Extras | None = None
-    # Whether the search has a filter, or another argument of the store.
-    filtered: bool = False
-    # The items nearest to a query of those whose metadata have these values, and that the filter of the search lets in.
-    # None if the store cannot be asked for them.
-    find: Callable[[EmbeddedQuery, Where, int], Flow[Pool]] | None = None
+from .settings import Settings
 
 
 def search_and_select(
@@ -86,22 +42,20 @@ def search_and_select(
     if len(queries) == 1 and extras is None and candidates <= request.all_of:
         _warn_of_all(request, owner, candidates, "Raise fetch_k")
     fetch_k: int | None = request.fetch_k
-    least = None if request.k is None else request.k + len(request.shown)
     joined: Pool | None = None
     reports: list[ExtraSearch] = []
     weigh = None if extras is None or extras.words is None else extras.words.weigh
     while fetch_k is not None:
         if extras is None or joined is not None:
-            pool = yield from search_together(queries, store.search, fetch_k, least)
+            pool = yield from search_together(request, queries, store.search, fetch_k)
         else:
-            extra_k = request.settings.extra_k
-            pool, joined, reports = yield from search_beside(owner, queries, store, extras, fetch_k, extra_k, least)
+            pool, joined, reports = yield from search_beside(request, owner, queries, store, extras)
         if joined is not None:
             pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         selected: ItemSelection = yield Step(partial(request.select, pool, queries, weigh))
         fetch_k = _widen(selected, store.widest) if selected.cut_short else None
     if request.settings.follow and (request.reads_references or request.reads_neighbours):
-        selected = yield from _follow(request, selected, queries, store, weigh)
+        selected = yield from follow(request, selected, queries, store, weigh)
     # Tools count what they have shown by its text, under names that are no ids.
     unknown = [str(name) for name in request.shown if name not in selected.pool.ids and not is_name_of_text(name)]
     asked = unknown and selected.pool.items and store.widest is not None and not store.filtered
@@ -150,15 +104,15 @@ def _warn_of_all(request: Request, owner: Settings, candidates: int, remedy: str
         warn(f"{every} of {candidates} candidates: all of them are selected, whatever the method. {remedy}")
 
 
-def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int, least: int | None) -> Flow[Pool]:
-    """What the queries find, united; ``fetch_k`` is shared out among them, at least ``least`` for each.
+def search_together(request: Request, queries: Sequence[EmbeddedQuery], search: Search, fetch_k: int) -> Flow[Pool]:
+    """What the queries find, united; ``fetch_k`` is shared out among them.
 
     A VectorSourceError if they find something, and nothing of it has a vector.
     """
     if len(queries) == 1:
         found = yield from search(queries[0], fetch_k)
     else:
-        each = share_fetch_k(fetch_k, least, len(queries))
+        each = request.share(fetch_k, len(queries))
         pools = yield from together([search(query, each) for query in queries])
         united, _ = unite(pools[0], pools[1:])
         found = united._replace(
@@ -172,18 +126,14 @@ def search_together(queries: Sequence[EmbeddedQuery], search: Search, fetch_k: i
 
 
 def search_beside(
-    owner: Settings,
-    queries: Sequence[EmbeddedQuery],
-    store: Store,
-    extras: Extras,
-    fetch_k: int,
-    extra_k: int,
-    least: int | None,
+    request: Request, owner: Settings, queries: Sequence[EmbeddedQuery], store: Store, extras: Extras
 ) -> Flow[tuple[Pool, Pool, list[ExtraSearch]]]:
     """What the vector search finds; what the extra retrievers find; and what happened to each of them."""
-    each = extra_k if len(queries) == 1 else share_fetch_k(extra_k, least, len(queries))
-    asking: list[Flow[Any]] = [ask(owner, retriever, queries, each) for retriever in extras.retrievers]
-    pool, *answers = yield from together([search_together(queries, store.search, fetch_k, least), *asking])
+    extra_k = request.settings.extra_k
+    each = extra_k if len(queries) == 1 else request.share(extra_k, len(queries))
+    asking: list[Flow[Any]] = [ask(owner, *named, queries, each) for named in extras.retrievers.items()]
+    searching = search_together(request, queries, store.search, request.fetch_k)
+    pool, *answers = yield from together([searching, *asking])
     joined, reports = yield from read_answers(owner, pool, answers, extras, store.read_ids, store.embed)
     return pool, joined, reports
 
@@ -203,14 +153,12 @@ def search_to_compare(
     queries = [EmbeddedQuery(vector, None, vector.tolist(), text)]
     by_words = bm25 = weigh = None
     if store.extras is None:
-        pool = yield from search_together(queries, store.search, request.fetch_k, request.k)
+        pool = yield from search_together(request, queries, store.search, request.fetch_k)
         candidates = len(pool.items)
     else:
         words = store.extras.words
         assert words is not None
-        pool, joined, _ = yield from search_beside(
-            owner, queries, store, store.extras, request.fetch_k, DEFAULT_EXTRA_K, request.k
-        )
+        pool, joined, _ = yield from search_beside(request, owner, queries, store, store.extras)
         candidates = len(pool.items)
         pool, _ = unite(pool.found_by(VECTOR_SEARCH), [joined])
         by_words = [row for row, names in enumerate(pool.searches or ()) if KEYWORD_SEARCH in names]
@@ -238,9 +186,8 @@ def search_near(
     """For a diagnosis: the texts nearest to a vector, their vectors and sources, and how references are read."""
     pool = yield from store.search(EmbeddedQuery(vector, None, vector.tolist()), number)
     pool = pool.with_each_id_once()
-    sources = list(map(source_of, pool.items))
-    read_texts = lambda: request.read_texts(pool) or Texts([])  # noqa: E731
-    return list(map(pool.body, pool.items)), stack_vectors(pool.vectors, pool.ids), sources, read_texts
+    texts, sources = list(map(pool.body, pool.items)), list(map(source_of, pool.items))
+    return texts, stack_vectors(pool.vectors, pool.ids), sources, lambda: request.read_texts(pool) or Texts([])
 
 
 def _widen(selected: ItemSelection, widest: int | None) -> int | None:
@@ -261,72 +208,3 @@ def _widen(selected: ItemSelection, widest: int | None) -> int | None:
         )
         return None
     return min(4 * pool.fetch_k, widest)
-
-
-def _follow(
-    request: Request, selected: ItemSelection, queries: Sequence[EmbeddedQuery], store: Store, weigh: Weigh | None
-) -> Flow[ItemSelection]:
-    """The set that is selected when the documents to which the selected ones lead are candidates too.
-
-    It is ``selected`` if they lead to no others. There is one round, with one batch of embeddings and at most
-    ``FOLLOWED`` searches, whatever the texts say.
-    """
-    links, names = find_unknown(selected)
-    look_ups = [LookUp("link", link, [link]) for link in links]
-    look_ups += find_cited(request, selected) if store.find is not None else []
-    look_ups += [one for one in find_beside(request, selected) if one.ids or store.find is not None]
-    look_ups = look_ups[:FOLLOWED]
-    if any(one.kind == "citation" for one in look_ups):
-        # Texts that cite by number are full of capitalised terms, and what these bring takes the place of the cited.
-        names = []
-    if not names and not look_ups:
-        return selected
-    # A store that takes no title for an id may refuse all ids of the call.
-    ids = {kind: [i for one in look_ups if one.kind == kind for i in one.ids] for kind in ("link", "neighbour")}
-    fetches = {kind: store.fetch(some) for kind, some in ids.items() if some}
-    finds = [_find(store, queries[0], one) for one in look_ups if not one.ids]
-    pools = yield from together([*fetches.values(), *finds])
-    fetched, by_metadata = dict(zip(fetches, pools, strict=False)), iter(pools[len(fetches) :])
-    found = [_take(fetched[one.kind], one.ids) if one.ids else next(by_metadata) for one in look_ups]
-    found = keep_neighbours(request, selected, look_ups, found)
-    searches = [(one, pool) for one, pool in zip(look_ups, found, strict=True) if one.kind != "link" or pool.items]
-    known = {one.name for one, _ in searches}
-    # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
-    new = [link for link in links if link not in known and "://" not in link and len(link) <= HEAD and is_text(link)]
-    names = (new + names)[: max(FOLLOWED - len(searches), 0)]
-    vectors = np.asarray((yield from store.embed(names)), np.float64) if names else np.zeros((0, 0))
-    # A model of words gives a vector of zeros for a name that it does not know.
-    searched = [EmbeddedQuery(v, None, v.tolist(), name) for v, name in zip(vectors, names, strict=True) if v.any()]
-    named = yield from together([store.search(query, FOLLOW_K) for query in searched])
-    searches += [
-        # A hybrid search of LlamaIndex returns as many as its hybrid_top_k says.
-        (LookUp("link" if query.text in new else "name", query.text), pool.take(range(len(pool.items))[:FOLLOW_K]))
-        for query, pool in zip(searched, named, strict=True)
-    ]
-    united, added = unite(selected.pool, [pool.found_by(FOLLOW) for _, pool in searches])
-    if any(added):
-        selected = yield Step(partial(request.select, united, queries, weigh))
-    columns = zip(searches, added, strict=True)
-    return selected._replace(followed=[Followed(one.kind, one.name, rows) for (one, _), rows in columns])
-
-
-def _take(pool: Pool, ids: Sequence[str]) -> Pool:
-    return pool.take([row for row, name in enumerate(pool.ids) if str(name) in ids])
-
-
-def _find(store: Store, query: EmbeddedQuery, look_up: LookUp) -> Flow[Pool]:
-    """What the metadata lead to. If the store fails, it is nothing, and the log says why."""
-    assert store.find is not None
-    try:
-        pool = yield from store.find(query, look_up.where, CITED_K if look_up.kind == "citation" else BESIDE_K)
-    # Many stores raise errors of their own for nested filters, and for keys or types of values that they do not know.
-    except Exception:
-        message = "follow: the look-up of a %s by metadata failed; the set is selected without it"
-        LOGGER.warning(message, look_up.kind, exc_info=True)
-        return ItemSelection.nothing().pool
-    # A store may make a query of a value that it does not escape, and return other items too.
-    return pool.take([row for row, item in enumerate(pool.items) if suits(look_up.where, _read_metadata(item).get)])
-
-
-def _read_metadata(item: Any) -> dict[str, Any]:
-    return {DOCUMENT_ID: getattr(getattr(item, "node", item), DOCUMENT_ID, None), **item.metadata}

@@ -1,6 +1,6 @@
 """Every setting of a selection, declared once with its type, range, default and help.
 
-The classes of both adapters inherit :class:`Settings`, and only they import this module, because it needs pydantic.
+The classes of both adapters inherit :class:`Settings`.
 """
 
 from __future__ import annotations

@@ -100,8 +100,7 @@ class ToolKind(NamedTuple):
 
     def count_tokens(self, original: Any) -> float:
         """About how many tokens a tool takes in the prompt."""
-        text = json.dumps(self.schema(original), ensure_ascii=False, default=str)
-        return len(text) / CHARACTERS_PER_TOKEN
+        return len(json.dumps(self.schema(original), ensure_ascii=False, default=str)) / CHARACTERS_PER_TOKEN
 
 
 class EmbeddingModel(NamedTuple):

@@ -26,8 +26,6 @@ NEEDS_CAPABILITY = {
     **dict.fromkeys(("references", "titles", "title", "identifiers", "identifier", "links", "follow"), "references"),
     "neighbours": "neighbours",
 }
-# The selector that a warning advises for a capability.
-_ADVICE = {"quality": "mmr", "words": "coverage", "references": "coverage", "neighbours": "coverage"}
 
 
 def warn_of_no_effect(selector: Selector, given: Collection[str], known: Collection[str]) -> None:
@@ -46,7 +44,7 @@ def find_without_effect(selector: Selector, given: Collection[str], known: Colle
     for name in given:
         capability = NEEDS_CAPABILITY.get(name)
         if capability is not None and not getattr(capabilities, capability):
-            unused.setdefault(_ADVICE[capability], []).append(argument_name(name))
+            unused.setdefault("mmr" if capability == "quality" else "coverage", []).append(argument_name(name))
     for advice, names in unused.items():
         verb, them = ("have", "them") if len(names) > 1 else ("has", "it")
         yield f"{' and '.join(names)} {verb} no effect with {selector!r}; {advice!r} uses {them}"

@@ -34,19 +34,7 @@ def default_fetch_k(k: int | None) -> int:
     return max(50, 5 * (k or 0))
 
 
-def share_fetch_k(fetch_k: int, k: int | None, queries: int) -> int:
-    """The number of nearest candidates to search for each of several queries: ``fetch_k`` shared out, at least k.
-
-    >>> share_fetch_k(50, 5, 3), share_fetch_k(50, 20, 3)
-    (17, 20)
-    """
-    return max(k or 1, -(-fetch_k // queries))
-
-
-Rows = NDArray[np.int64]
-
-_NO_ROWS = read_only(np.zeros(0, np.int64))
-_EMPTY = Selection(_NO_ROWS, read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
+_EMPTY = Selection(read_only(np.zeros(0, np.int64)), read_only(np.zeros(0)), read_only(np.zeros(0)), 0.0)
 
 
 class Limits(NamedTuple):
@@ -83,14 +71,15 @@ def select_set(
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
     check_usable(selector, candidates, limits.budget, shown)
-    rows, left_out = _NO_ROWS, list[int]()
+    rows, left_out = _EMPTY.indices, list[int]()
     if texts is not None and limits.drop_copies:
-        rows, left_out = _one_of_each_text(candidates, texts.bodies, shown, limits)
-        if left_out:
-            candidates, texts = candidates.take(rows), texts.take(rows.tolist())
-            shown = np.searchsorted(rows, list(shown)).tolist()
-            if candidates.cover is not None:
-                candidates = candidates.with_checked(cover=candidates.cover.that_count())
+        left_out = _find_copies(candidates, texts.bodies, shown, limits)
+    if texts is not None and left_out:
+        rows = np.delete(np.arange(len(candidates)), left_out)
+        candidates, texts = candidates.take(rows), texts.take(rows.tolist())
+        shown = np.searchsorted(rows, list(shown)).tolist()
+        if candidates.cover is not None:
+            candidates = candidates.with_checked(cover=candidates.cover.that_count())
     read, capabilities = dict[str, Any](), capabilities_of(selector)
     if texts is not None and capabilities.words and candidates.words is None and any(question):
         read["words"] = texts.match_words(question)
@@ -113,13 +102,10 @@ def select_set(
     return replace(at_rows(selection, rows), left_out=tuple(left_out)) if left_out else selection
 
 
-def _one_of_each_text(
-    candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits
-) -> tuple[Rows, list[int]]:
-    """The shown rows, and one row for each text: by ``prefer``, then by given relevance, then the first one.
+def _find_copies(candidates: Candidates, bodies: Sequence[str], shown: Sequence[int], limits: Limits) -> list[int]:
+    """The rows of texts that another row has. A shown row stays; else by ``prefer``, by given relevance, the first one.
 
     A copy that costs more than the whole budget, or whose given relevance is below the threshold, is the last choice.
-    The second value are the other rows.
     """
     fits, order = np.ones(len(bodies), np.bool_), np.arange(len(bodies))
     if candidates.relevance_given:
@@ -132,13 +118,12 @@ def _one_of_each_text(
         fits &= candidates.costs <= limits.budget
     order = order[np.argsort(~fits[order], kind="stable")]
     seen = {bodies[row] for row in shown}
-    kept: list[int] = []
-    left_out: list[int] = []
+    left_out = []
     for row in order.tolist():
-        is_copy = row not in shown and bodies[row] and bodies[row] in seen
-        (left_out if is_copy else kept).append(row)
+        if row not in shown and bodies[row] and bodies[row] in seen:
+            left_out.append(row)
         seen.add(bodies[row])
-    return np.array(sorted(kept), np.int64), sorted(left_out)
+    return sorted(left_out)
 
 
 def _select_up_to(

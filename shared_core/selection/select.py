@@ -145,9 +145,8 @@ def select(
             if references is not None:
                 warn(f"{name} has no effect with references, which are used as given")
         warn_of_no_effect(resolved, given, values)
-    candidates = Candidates(
-        query, vectors, copy=False, **{name: value for name, value in given.items() if name in _COLUMNS}
-    )
+    columns = {name: value for name, value in given.items() if name in _COLUMNS}
+    candidates = Candidates(query, vectors, copy=False, **columns)
     split = None
     if question is not None and texts is not None:
         questions, rows = as_questions(question), len(np.atleast_2d(query))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,7 +161,9 @@ class Coverage:
         terms = self._terms(candidates)
         factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         noise = np.full_like(terms.log_weight, terms.noise)
-        gains = run_coverage(state, factors, terms.log_weight, noise, tuple(map(_fixed, terms[2:])))
+        # Read-only and row by row: for each other combination numba would compile its loop again, for seconds.
+        arrays = tuple(read_only(np.ascontiguousarray(term)[...]) for term in terms[2:])
+        gains = run_coverage(state, factors, terms.log_weight, noise, arrays)
         if gains is None:
             gains = _greedy(state, IncrementalLU(factors, state.shown, state.target), terms)
         # The loops leave out the constant 1 / (1 + α) of the determinant.
@@ -232,11 +234,6 @@ def _greedy(state: GreedyState, lu: IncrementalLU, terms: _Terms) -> list[float]
         lu.add(i)
         state.take(i, log_weight)
     return gains
-
-
-def _fixed(term: Any) -> Any:
-    """An array read-only and row by row: for each other combination numba would compile its loop again, for seconds."""
-    return read_only(np.ascontiguousarray(term)[...]) if isinstance(term, np.ndarray) else term
 
 
 def _shares(weights: Matrix) -> Matrix:

@@ -28,8 +28,9 @@ class GreedyState:
     """
 
     def __init__(self, candidates: Candidates, k: int | None, budget: float | None, shown: Iterable[int]) -> None:
-        n = len(candidates.vectors)
-        self.shown = _check_shown(shown, n)
+        n, self.shown = len(candidates.vectors), [*shown]
+        if self.shown:
+            self.shown = _check_shown(self.shown, n)
         self.picks: list[int] = []
         self.tie = TIE_TOLERANCE[candidates.vectors.dtype]
         self._any_open = True

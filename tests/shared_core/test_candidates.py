@@ -107,6 +107,8 @@ def test_the_columns_stay_with_their_rows(given: Any, queries: Any) -> None:
             np.max([oracles.cosines(one, vectors[rows]) for one in asked], axis=0) if given is None else given[rows]
         )
         np.testing.assert_allclose(other.relevance, expected, rtol=0, atol=1e-12, err_msg=name)
+        cosines = [oracles.cosines(one, vectors[rows]) for one in asked]
+        np.testing.assert_allclose(other.cosines, cosines, rtol=0, atol=1e-12, err_msg=name)
         np.testing.assert_allclose(other.questions, oracles.unit_rows(asked), rtol=0, atol=1e-12, err_msg=name)
         assert np.array_equal(other.query, other.questions[0]), name
         assert other.relevance_given == (given is not None)
@@ -124,7 +126,15 @@ def test_the_columns_stay_with_their_rows(given: Any, queries: Any) -> None:
         assert strength.tolist() == np.float32(references.strength)[np.ix_(rows, rows)].tolist(), name
         assert documents.tolist() == [5 + row for row in rows]
         assert strength.flags.c_contiguous
-        arrays = [other.relevance, other.questions, other.vectors, other.quality, other.costs, other.prefer]
+        arrays = [
+            other.relevance,
+            other.cosines,
+            other.questions,
+            other.vectors,
+            other.quality,
+            other.costs,
+            other.prefer,
+        ]
         arrays += [*other.words, *other.cover, strength, documents]
         assert not any(array.flags.writeable for array in arrays if array is not None), name
     assert COVERED.flags.writeable

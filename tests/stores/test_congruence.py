@@ -149,7 +149,7 @@ class TestLangChain:
             asked = not search_kwargs or reader.passing is not None
             refused = [d for d in others if not asked or (search_kwargs and case.row_of(d).metadata["colour"] != "red")]
             (report,) = told[0]["extra_retrievers"]
-            assert {*report["left_out"]} == {*read_ids(store, refused)}
+            assert {*report["left_out"]} == {*read_ids(store, reader, refused)}
             assert embeddings.documents == 0
 
     async def test_the_compressor_finds_the_vectors_of_what_another_retriever_found(
@@ -168,7 +168,7 @@ class TestLangChain:
             assert [case.row_of(d).id for d in picked] == wanted
         assert embeddings.documents == 0
         reader, rows = langchain_reader(store), [case.row_of(document) for document in own]
-        ids = read_ids(store, own)
+        ids = read_ids(store, reader, own)
         found = reader.fetch(store, [*ids, "gone"])
         assert set(found) == set(ids)
         assert_stored(rows, [found[name] for name in ids], case)

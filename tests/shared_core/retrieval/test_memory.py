@@ -22,7 +22,7 @@ def test_the_name_of_a_text_is_short_and_its_own(text: str) -> None:
 def test_items_have_the_names_of_their_texts_or_their_ids() -> None:
     one, two = name_of_text("one"), name_of_text("two")
     ids, texts = ["a", None, 3, None], ["one", "two", "", ""]
-    assert name_items(ids, texts) == [one, two, "3"]
+    assert name_items(ids, texts, [None] * len(texts)) == [one, two, "3"]
     assert name_items(["a + b"], ["one two"], [{"a": one, "b": two}]) == [one, two]
 
 

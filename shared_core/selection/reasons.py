@@ -9,7 +9,7 @@ import numpy as np
 from ..selectors.registry import Selector
 from ..selectors.selection import Selection, newly_served, write_reasons
 from ..texts import Texts
-from ..texts.words import join_questions, list_exact, list_terms
+from ..texts.words import Text, list_exact, list_terms
 
 # A reason names at most this many words, and none that brings less than this share of what the first one brings.
 MOST_WORDS, LEAST_SHARE = 5, 0.25
@@ -48,7 +48,7 @@ def find_new_words(
     """
     rows = np.delete(np.arange(len(texts.bodies)), selection.left_out)
     covered, weights, exact = (texts.take(rows.tolist()) if selection.left_out else texts).match_words(question)
-    joined = join_questions(question)
+    joined = Text(" ".join(question))
     terms = list_terms(joined)
     names = [*terms, *list_exact(joined)]
     weights = weights * [len(term) > 1 or not "a" <= term <= "z" for term in terms]

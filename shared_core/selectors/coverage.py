@@ -159,12 +159,12 @@ class Coverage:
         """Select greedily; what ``shown`` candidates cover counts as covered, and what they refer to gets the bonus."""
         state = GreedyState(candidates, k, budget, shown)
         terms = self._terms(candidates)
-        factors = factors_of_unit_rows(candidates.vectors, self.ridge)
         noise = np.full_like(terms.log_weight, terms.noise)
         # Read-only and row by row: for each other combination numba would compile its loop again, for seconds.
         arrays = tuple(read_only(np.ascontiguousarray(term)[...]) for term in terms[2:])
-        gains = run_coverage(state, factors, terms.log_weight, noise, arrays)
+        gains = run_coverage(state, candidates.vectors, self.ridge, terms.log_weight, noise, arrays)
         if gains is None:
+            factors = factors_of_unit_rows(candidates.vectors, self.ridge)
             gains = _greedy(state, IncrementalLU(factors, state.shown, state.target), terms)
         # The loops leave out the constant 1 / (1 + α) of the determinant.
         gains = np.subtract(gains, math.log1p(self.ridge)).tolist()

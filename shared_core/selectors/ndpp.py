@@ -138,7 +138,7 @@ class NDPP:
         state = GreedyState(candidates, k, budget, shown)
         log_r2, noise = self._log_r2(candidates)
         factors = self._factors(candidates)
-        log_gains = run_coverage(state, factors, log_r2, noise) if self.kernel is None else None
+        log_gains = None if self.kernel else run_coverage(state, factors.Z, factors.alpha, log_r2, noise)
         if log_gains is None:
             state.close(log_r2)  # -inf for a closed candidate
             log_gains = _greedy(state, IncrementalLU(factors, state.shown, state.target), log_r2, noise)
@@ -246,7 +246,8 @@ def _greedy(state: GreedyState, lu: IncrementalLU, log_r2: Matrix, noise: Matrix
 
 def run_coverage(
     state: GreedyState,
-    factors: Factors,
+    rows: FloatArray,
+    alpha: float,
     log_weight: Matrix,
     noise: Matrix,
     terms: tuple[Any, ...] = _NO_PARTS + NO_REFERENCES,
@@ -255,8 +256,8 @@ def run_coverage(
     if state.constraints or state.shown:
         return None
     picks, gains = np.empty(state.target, np.int64), np.empty(state.target)
-    Z, _, alpha, tolerance = factors
-    count = run_compiled("coverage", Z, alpha, tolerance, log_weight, noise, *terms, state.tie, picks, gains)
+    tolerance = RANK_TOLERANCE[rows.dtype]
+    count = run_compiled("coverage", rows, alpha, tolerance, log_weight, noise, *terms, state.tie, picks, gains)
     if count is None:
         return None
     state.picks += picks[:count].tolist()

@@ -46,6 +46,8 @@ class Texts:
     ) -> None:
         self.bodies = texts if bodies is None else bodies
         self.facts = [_NOTHING] * len(texts) if facts is None else facts
+        # What each text links to; None if it has no links.
+        self.links = [fact.links for fact in self.facts]
         self._texts, self._bodies = list(map(read_text, texts)), list(map(read_text, self.bodies))
         self._refer, self._adjoin, self._weigh = refer, neighbours, weigh
         self._matches: dict[tuple[str, ...], Parts] = {}
@@ -83,11 +85,6 @@ class Texts:
         """The texts without a running header."""
         heads = zip(cut_running_header(self.bodies), self._bodies, strict=True)
         return [body if head is body.text else read_text(head) for head, body in heads]
-
-    @cached_property
-    def links(self) -> list[tuple[Hashable, ...] | None]:
-        """What each text links to; None if it has no links."""
-        return [fact.links for fact in self.facts]
 
     @cached_property
     def names(self) -> list[list[str]]:
@@ -171,10 +168,11 @@ class Texts:
         if key not in self._taken:
             taken = Texts([], refer=self._refer, neighbours=self._adjoin, weigh=self._weigh)
             taken.bodies, taken.facts = [self.bodies[row] for row in key], [self.facts[row] for row in key]
+            taken.links = [self.links[row] for row in key]
             taken._texts, taken._bodies = ([column[row] for row in key] for column in (self._texts, self._bodies))
             if self._refer:
                 # What a site puts around its titles is seen best among all of them.
-                for name in ("titles", "links", "names", "identifiers"):
+                for name in ("titles", "names", "identifiers"):
                     taken.__dict__[name] = [getattr(self, name)[row] for row in key]
             self._taken[key] = taken
         return self._taken[key]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache, wraps
 from itertools import chain, filterfalse
 from typing import Any, TypeVar
@@ -200,7 +200,7 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
 
     ``weigh`` gives the inverse document frequencies of terms in the corpus, by which their weights are multiplied.
     """
-    question = join_questions(questions)
+    question = Text(" ".join(questions))
     column = {term: j for j, term in enumerate(list_terms(question))}
     n, m = len(texts), len(column)
     accented = group_accented(set().union(*(text.accented for text in texts)))
@@ -241,11 +241,6 @@ def list_exact(question: Text) -> list[str]:
     for found in _JOINED.findall(question.text):
         named += [found] if _CODE.match(found) else filter(_IDENTIFIER.search, re.findall(r"\w+", found))
     return [phrase for phrase in dict.fromkeys(" ".join(split_words(name)) for name in named) if phrase]
-
-
-def join_questions(questions: Iterable[str]) -> Text:
-    """The question and its sub-questions as one text."""
-    return Text(" ".join(questions))
 
 
 def list_terms(question: Text) -> list[str]:

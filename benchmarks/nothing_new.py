@@ -39,7 +39,7 @@ K, CALLS, QUESTIONS = 4, 6, 150
 RULES = {
     "lowest cosine": (0.2, 0.3, 0.4),
     "share of the best cosine": (0.5, 0.6, 0.7, 0.8),
-    "share of the best gain": (0.02, 0.05, 0.1, 0.2),
+    "share of the best gain": (0.001, 0.002, 0.005, 0.02),
 }
 
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -64,12 +64,12 @@ _FAMILY = {
 # Japanese and Chinese numerals, and Roman ones, each with its value.
 _HAN = {c: int(unicodedata.numeric(c)) for c in "〇零一二三四五六七八九十百千"} | {"两": 2}
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
-# Letters of scripts with capitals; and letters, with the vowel signs of scripts in which these are none to Python.
-_CASED, _IN_HAN = "A-Za-z\u00c0-\u024f\u0370-\u052f", f"[{''.join(_HAN)}]"
-_LAST_WORD = re.compile(r"(?:(?:[^\W\d_]|[\u0300-\u036f\u0590-\u06ff\u0900-\u109f\u1780-\u17ff])+|§*)\Z")
+# Letters of scripts with capitals; and what is no letter, § or vowel sign of scripts in which these are none to Python.
+_CASED, _NUMERALS = "A-Za-z\u00c0-\u024f\u0370-\u052f", "".join(_HAN)
+_NO_LETTER = re.compile(r"(?![^\W\d_])[^§\u0300-\u036f\u0590-\u06ff\u0900-\u109f\u1780-\u17ff]")
 # Where a number may begin. The search is fast, because the pattern begins with characters, before the lookbehinds.
 _START = re.compile(
-    rf"(?:[0-9A-Z]|{_IN_HAN})(?:(?<=\d)(?<![\d_$€£¥#=~^+{_CASED}].)(?<!\d[.,:].)|(?<=第.)"
+    rf"[0-9A-Z{_NUMERALS}](?:(?<=\d)(?<![\d_$€£¥#=~^+{_CASED}].)(?<!\d[.,:].)|(?<=第.)"
     r"|(?<=[A-Z])(?<![\w./\\@-].)(?:(?=[A-Za-z./&-]{0,30}+\d)|(?:(?<=[IVXLC])[IVXLC]{1,5})?(?![\w'’])))"
 )
 # One level: "5", "5a", "5/A", "5º-A", "5 a §".
@@ -81,15 +81,15 @@ _NUMBER = rf"""(?x:
     # The letters of a code, "SOP-QA-012". Only a code may have several numbers behind a dash, "CVE-2024-3094".
     (?: (?P<letters>[A-Z][A-Za-z]{{0,9}}+(?:[-./&][A-Z][A-Za-z]{{0,5}}+){{0,3}}) (?:(?P<dash>-)|\.?) (?=\d) )?
     (?P<number>
-        (?: {_IN_HAN}{{1,9}}
+        (?: [{_NUMERALS}]{{1,9}}
           | (?:[IVXLC]{{1,6}}|[A-Z])(?![\w'’])
           | {_LEVEL} (?(dash)(?:-\d{{1,10}}+){{0,3}}) (?:[-\ ]?(?:{kinds.INSERTED})(?!\w|\s+\d))?
             (?:\.[A-Z]?{_LEVEL}){{0,11}} )
         (?: [.\ ]?{_BRACKET} | {_INNER}(?:\d{{1,3}}[a-z]?|[a-z]{{1,2}})\)?(?!\w) ){{0,6}} )
     (?! [\d%€$£°_{_CASED}] | [.:]\d | ,\d{{3}}(?!\d) | \s[%€°] )
     # What is joined to its end: a sign of a section, or letters of a script without capitals, as in "第5条の2第3項".
-    (?: \.?\s?(?P<unit>§|部分|[条條章節节編编조장절편])(?:[の之의](?P<inserted>\d+|{_IN_HAN}+))?
-      | (?=(?P<other>[^\W\d_{_CASED}]{{1,6}})) )? )"""
+    (?: \.?\s?(?P<unit>§|部分|[条條章節节編编조장절편])(?:[の之의](?P<inserted>\d+|[{_NUMERALS}]+))?
+      | (?=(?P<other>[^\W\d_{_CASED}]{{1,2}})) )? )"""
 _FIRST = re.compile(rf"(?P<to>)(?P<bracket>){_NUMBER}")
 # The next number of a series, or the next bracket: "(1)(a) and (b)". "Section 4, 2024" goes on with none.
 _NEXT = re.compile(
@@ -104,7 +104,7 @@ _BEHIND = re.compile(
     rf"[ \u00a0]*,?[ \u00a0](?:(?:(?:{kinds.OF})[ \u00a0]+(?:(?:{kinds.THE})[ ’'])?|(?=[А-Я]))(?P<long>{_NAME})"
     r"|(?P<short>(?=\w*[A-Z]\w*[A-Z])[A-ZÄÖÜ][\w-]{1,12}))(?!\w)"
 )
-_BEFORE = re.compile(rf"(?:\b(?P<long>{_NAME})(?:,|[ ]\()[ ]?|(?:\A|[\s(])(?P<short>[A-Z]{{2,12}})[ \u00a0]*)\Z")
+_BEFORE = re.compile(rf"(?:\A|[\s(\"“„«])(?:(?P<long>{_NAME})(?:,|[ ]\()[ ]?|(?P<short>[A-Z]{{2,12}})[ \u00a0]*)\Z")
 # What separates the number of a text from its title.
 _SEPARATOR = re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
 
@@ -113,10 +113,10 @@ _SEPARATOR = re.compile(r"\s*(?:\(|[.:|)–—-]+(?=\W|\Z)|\Z)")
 def read_series(text: Text) -> list[Series]:
     """The numbers that stand in a text, of whatever kind."""
     found, end = list[Series](), 0
-    while start := _START.search(text.plain, end):
-        series = _read_series(text.plain, start.start())
-        found += [series] if series else []
-        end = series.end if series else start.end()
+    for start in _START.finditer(text.plain):
+        if start.start() >= end and (series := _read_series(text.plain, start.start())):
+            found.append(series)
+            end = series.end
     return found
 
 
@@ -125,8 +125,7 @@ def _read_series(text: str, start: int) -> Series | None:
     first = _FIRST.match(text, start)
     if first and first["letters"] and not first["dash"] and fold(first["letters"]) in _FAMILY:
         # "Art.6"
-        start = first.start("number")
-        first = _FIRST.match(text, start)
+        first = _FIRST.match(text, start := first.start("number"))
     if not first:
         return None
     word, place = _read_word(text, start)
@@ -138,16 +137,17 @@ def _read_series(text: str, start: int) -> Series | None:
     path, numbers, behind, end = Path(), list[tuple[Path, bool]](), "", start
     item: re.Match[str] | None = first
     while item:
-        if not item["bracket"]:
-            if item["number"][0].isupper() != is_letter or item["letters"] not in (None, first["letters"]):
+        to, bracket, letters, _, number, unit, inserted, other = item.groups()
+        if not bracket:
+            if number[0].isupper() != is_letter or letters not in (None, first["letters"]):
                 break
-            path = _split_number(item["letters"], item["number"], item["inserted"], is_letter and family in kinds.ROMAN)
+            path = _split_number(letters, number, inserted, is_letter and family in kinds.ROMAN)
         elif path[-1][0] == "(":
-            path = (*path[:-1], f"({item['bracket'].casefold()}")
+            path = (*path[:-1], f"({bracket.casefold()}")
         else:
             break
-        numbers.append((path, bool(item["to"])))
-        behind, end = item["unit"] or item["other"] or behind, item.end()
+        numbers.append((path, bool(to)))
+        behind, end = unit or other or behind, item.end()
         if not (word or behind or first["letters"]) and _find_family(path) is None:
             # Most numbers say nothing.
             return None if start else Series(0, end, "", "", tuple(numbers))
@@ -159,8 +159,7 @@ def _read_word(text: str, end: int) -> tuple[str, int]:
     """The letters or sign before a place of a text, and where they begin; not the sign in "Article No. 5"."""
     before = text[max(0, end - _BACK) : end].rstrip(" \t\n\r\xa0.:°º")
     word = before.rsplit(None, 1)[-1] if before else ""
-    if not word.isalpha():
-        word = _LAST_WORD.search(word)[0]  # type: ignore[index]
+    word = word if word.isalpha() else _NO_LETTER.split(word)[-1]
     place = max(0, end - _BACK) + len(before) - len(word)
     earlier = _read_word(text, place) if word.lower() in kinds.NUMBER_SIGNS else ("", 0)
     return earlier if earlier[0] else (word, place)
@@ -209,12 +208,12 @@ def _find_family(path: Path) -> str | None:
     return NUMBER if levels > 2 or (len(text) > 4 if text.isdecimal() else is_mixed) else None
 
 
-def _find_kind(words: Mapping[str, str], series: Series) -> str | None:
-    """The family of the word before a series, and of what is joined to its numbers, "第#条"; None if it is not known.
+def _find_kind(words: Mapping[str, str], word: str, behind: str) -> str | None:
+    """The family of the word before a number, and of what is joined to the number, "第#条"; None if it is not known.
 
     In scripts without capitals other words may be joined to this word: "ตามมาตรา 5".
     """
-    word, behind = fold(series.word), series.behind
+    word = fold(word)
     if word[-1:].islower():
         return words.get(word)
     joined = ["", *(f"#{behind[: end + 1]}" for end in range(len(behind)))]
@@ -250,7 +249,7 @@ def parse_identifier(value: str) -> tuple[Identifier, ...]:
 
 def _call(series: Series) -> tuple[Identifier, ...]:
     """What a text is called by its own number: a word that is not known is its kind, and capitals begin a code."""
-    family, word = _find_kind(_FAMILY, series), fold(series.word)
+    family, word = _find_kind(_FAMILY, series.word, series.behind), fold(series.word)
     letters = word if family is None and len(word) > 1 and series.word.isupper() else ""
     if family is None:
         family = NUMBER if letters else f"{word}#{series.behind}" if series.behind else word
@@ -330,6 +329,7 @@ class Citations:
                     self._sources_of[family].add(sources[row])
         known = [(*path, level) for path, levels in self._levels.items() for level in levels]
         self._kinds = _FAMILY | {kind: kind for kind in self._sources_of}
+        self._find_kind = lru_cache(maxsize=2**10)(partial(_find_kind, self._kinds))
         self._letters = set(map(_letters_of, known))
         # A text without a kind has no citation, unless there are numbers that need none.
         self._reads_all = any(_find_family(path) is not None for path in known)
@@ -378,7 +378,7 @@ class Citations:
     def _cite(self, text: str, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
         """The citations of numbers of a known kind, and of those that need none."""
         (first, _), *_ = numbers = series.numbers
-        family = None if _find_family(first) == CODE else _find_kind(self._kinds, series)
+        family = None if _find_family(first) == CODE else self._find_kind(series.word, series.behind)
         if family is None and first[0][0].isdecimal() and series.word.isupper() and fold(series.word) in self._letters:
             # "SYSC 4.1.1R"
             numbers = tuple(((fold(series.word) + path[0], *path[1:]), is_last) for path, is_last in numbers)
@@ -410,7 +410,7 @@ class Citations:
         """The documents with the name that stands beside a series; else the only one of its kind, or that of the row.
 
         A name that no document has leads nowhere. But behind a number that needs no kind it may be another word, and
-        so may it in "§ 3 BGB" of the only document.
+        so may it in "§ 3 BGB" of the only document, which "the Agreement" means too.
         """
         behind, place = _BEHIND.match(text, series.end), series.start + (0 if family else len(series.word))
         before = _BEFORE.search(text, max(0, place - _BACK), place)
@@ -422,11 +422,11 @@ class Citations:
             # "of Part 4"
             if name and fold(name.partition(" ")[0].rstrip(".")) not in _FAMILY:
                 words = {*split_words(name)}.difference(kinds.NO_NAMES.split())
-                near = {*split_words(text[series.end : series.end + 2 * _BACK])}
-                found = [(len(own & near), source) for source, own in self._words if words and words <= own]
-                best = max((number for number, _ in found), default=0)
-                if found or is_sure:
-                    return [*dict.fromkeys(source for number, source in found if number == best)]
+                found = [(source, own) for source, own in self._words if words and words <= own]
+                if found or (is_sure and (words or not self._is_alone)):
+                    near = {*split_words(text[series.end : series.end + 2 * _BACK])}
+                    best = max((len(own & near) for _, own in found), default=0)
+                    return [*dict.fromkeys(source for source, own in found if len(own & near) == best)]
         of_kind = self._sources_of.get(family or NUMBER, ())
         return [*of_kind] if len(of_kind) == 1 else [self._sources[row]]
 

@@ -71,7 +71,7 @@ def find_cited(text: str, called: Sequence[Any], others: Sequence[str] = ()) -> 
         ("Schedule a meeting, Annex a building", ""),
         ("paragraph 4 of the letter", ""),
         ("at 4:30 on page 4, $4, -4, +4, 4.5, 1,004 and v4", ""),
-        ("Section 4 of the Banking Act, Section 7 of MIR, Art. 5 TFEU", "5"),
+        ("Section 4 of the Banking Act, Section 7 of MIR, Art. 5 TFEU, Section 8 of the Agreement", "58"),
     ],
 )
 def test_a_series_behind_a_kind(text: str, numbers: str) -> None:

@@ -73,14 +73,7 @@ def follow(
         names = []
     if not names and not look_ups:
         return selected
-    # A store that takes no title for an id may refuse all ids of the call.
-    ids = {kind: [i for one in look_ups if one.kind == kind for i in one.ids] for kind in ("link", "neighbour")}
-    fetches = {kind: store.fetch(some) for kind, some in ids.items() if some}
-    finds = [_find(store, queries[0], one) for one in look_ups if not one.ids]
-    pools = yield from together([*fetches.values(), *finds])
-    fetched, by_metadata = dict(zip(fetches, pools, strict=False)), iter(pools[len(fetches) :])
-    found = [_take(fetched[one.kind], one.ids) if one.ids else next(by_metadata) for one in look_ups]
-    found = _keep_neighbours(request, selected, look_ups, found)
+    found = yield from _look_up(request, selected, look_ups, queries[0], store)
     searches = [(one, pool) for one, pool in zip(look_ups, found, strict=True) if one.kind != "link" or pool.items]
     known = {one.name for one, _ in searches}
     # An address is no name, nor is a long text. A model may fail on what UTF-8 cannot hold.
@@ -100,6 +93,20 @@ def follow(
         selected = yield Step(partial(request.select, united, queries, weigh))
     columns = zip(searches, added, strict=True)
     return selected._replace(followed=[Followed(one.kind, one.name, rows) for (one, _), rows in columns])
+
+
+def _look_up(
+    request: Request, selected: ItemSelection, look_ups: Sequence[LookUp], query: EmbeddedQuery, store: Store
+) -> Flow[list[Pool]]:
+    """What each of the ``look_ups`` leads to."""
+    # A store that takes no title for an id may refuse all ids of the call.
+    ids = {kind: [i for one in look_ups if one.kind == kind for i in one.ids] for kind in ("link", "neighbour")}
+    fetches = {kind: store.fetch(some) for kind, some in ids.items() if some}
+    finds = [_find(store, query, one) for one in look_ups if not one.ids]
+    pools = yield from together([*fetches.values(), *finds])
+    fetched, by_metadata = dict(zip(fetches, pools, strict=False)), iter(pools[len(fetches) :])
+    found = [_take(fetched[one.kind], one.ids) if one.ids else next(by_metadata) for one in look_ups]
+    return _keep_neighbours(request, selected, look_ups, found)
 
 
 def _take(pool: Pool, ids: Sequence[str]) -> Pool:

@@ -55,8 +55,8 @@ class Search:
     @cached_property
     def references(self) -> References:
         """Which text refers to which."""
-        names = list_names(self.names, self.texts)
-        return find_split_references(self.split or list(map(Text, self.texts)), names, self.names, None, None)
+        texts = self.split or list(map(Text, self.texts))
+        return find_split_references(texts, list_names(self.names, texts), self.names, None, None)
 
     @cached_property
     def candidates(self) -> Candidates:

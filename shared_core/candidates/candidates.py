@@ -13,7 +13,7 @@ from .._validation import FloatArray, ReadOnlyArrays, as_column, as_numeric, che
 from .._values import as_names, as_optional, as_ranks
 from ..errors import InvalidInputError
 from .parts import Parts, References, as_parts, as_references
-from .unit_vectors import as_unit_queries, unit_rows, working_dtype
+from .unit_vectors import as_unit_queries, unit_rows
 
 # The arguments of Candidates that forbid picks. The adapters and select pass them on by name.
 CONSTRAINTS = ("max_per_source", "drop_near_duplicates")
@@ -132,9 +132,8 @@ class Candidates(ReadOnlyArrays):
             )
         n = len(given)
         names = None if ids is None else as_names(ids, n, "ids")
-        dtype = working_dtype(given.dtype)
-        units = as_unit_queries(query, given.shape, dtype)
-        rows = unit_rows(given, dtype, copy, ids=names)
+        rows = unit_rows(given, copy, ids=names)
+        units = as_unit_queries(query, rows.shape, rows.dtype)
         constraints: dict[str, Any] = dict.fromkeys(CONSTRAINTS)
         if max_per_source is not None or drop_near_duplicates is not None:
             constraints = check_constraints(max_per_source, drop_near_duplicates, has_sources=sources is not None)

@@ -45,17 +45,20 @@ def as_unit_rows(vectors: ArrayLike, *, copy: bool = True) -> FloatArray:
     given = as_numeric(vectors, "vectors")
     if given.ndim < 2 or 0 in given.shape:
         raise InvalidInputError(f"vectors must have shape (n, d) with n >= 1 and d >= 1, got {given.shape}")
-    return unit_rows(given, working_dtype(given.dtype), copy)
+    return unit_rows(given, copy)
 
 
 # numpy's warnings are off, because the squared length shows an overflow in the cast or in the square.
 @np.errstate(over="ignore", invalid="ignore")
 def unit_rows(
-    given: NDArray[Any], dtype: np.dtype[Any], copy: bool, what: str = "vectors", ids: Sequence[Hashable] | None = None
+    given: NDArray[Any], copy: bool, what: str = "vectors", ids: Sequence[Hashable] | None = None
 ) -> FloatArray:
-    """The rows of a numeric array at unit length. An error names the row, with its id. A query must not be zero."""
+    """The rows of a numeric array at unit length, in their working dtype. A query must not be zero.
+
+    An error names the row, with its id.
+    """
     _refuse_packed(given, what)
-    rows: FloatArray = given.astype(dtype, order="C", copy=copy)
+    rows: FloatArray = given.astype(working_dtype(given.dtype), order="C", copy=copy)
     squares = np.vecdot(rows, rows)
     shortest, longest = squares.item(squares.argmin()), squares.item(squares.argmax())
     low, high = _SAFE_SQUARES[rows.dtype]
@@ -136,7 +139,7 @@ def as_unit_queries(query: ArrayLike, shape: tuple[int, ...], dtype: np.dtype[An
     if given.ndim == 1 and low < (square := float(np.vdot(rows, rows))) < high:
         _refuse_packed(given, "query")
         return read_only((rows / math.sqrt(square)).astype(dtype, copy=False)[None])
-    units: FloatArray = unit_rows(np.atleast_2d(rows), rows.dtype, True, "query").astype(dtype, copy=False)
+    units: FloatArray = unit_rows(np.atleast_2d(rows), True, "query").astype(dtype, copy=False)
     return read_only(units[:1] if len(units) > 1 and (count_repeats(units) == len(units)).all() else units)
 
 

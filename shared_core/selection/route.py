@@ -70,7 +70,7 @@ def select_set(
     relevance is scaled for the selector, and reported as it was given. ``shown`` candidates may be below the threshold.
     Copies are left out before anything is measured on the candidates, so one more copy of a text changes nothing.
     """
-    check_usable(selector, candidates, limits.budget, shown)
+    capabilities = check_usable(selector, candidates, limits.budget, shown)
     rows, left_out = _EMPTY.indices, list[int]()
     if texts is not None and limits.drop_copies:
         left_out = _find_copies(candidates, texts.bodies, shown, limits)
@@ -80,7 +80,7 @@ def select_set(
         shown = np.searchsorted(rows, list(shown)).tolist()
         if candidates.cover is not None:
             candidates = candidates.with_checked(cover=candidates.cover.that_count())
-    read, capabilities = dict[str, Any](), capabilities_of(selector)
+    read = dict[str, Any]()
     if texts is not None and capabilities.words and candidates.words is None and any(question):
         read["words"] = texts.match_words(question)
     refers, adjoins = capabilities.references, capabilities.neighbours

@@ -81,8 +81,8 @@ def check_capability(selector: Selector, capability: Literal["relevance", "sub_q
 
 def check_usable(
     selector: Selector, candidates: Candidates, budget: float | None = None, shown: Sequence[int] = ()
-) -> None:
-    """Refuse a given relevance, several queries, or what limits the picks, if the selector cannot use it."""
+) -> Capabilities:
+    """What the selector can use. Refuses a given relevance, several queries, or limits of the picks that it cannot."""
     if candidates.relevance_given:
         check_capability(selector, "relevance")
     if len(candidates.questions) > 1:
@@ -90,6 +90,7 @@ def check_usable(
     limited = candidates.max_per_source is not None or candidates.drop_near_duplicates is not None
     if limited or budget is not None or shown:
         check_capability(selector, "constraints")
+    return capabilities_of(selector)
 
 
 @runtime_checkable

@@ -182,7 +182,7 @@ def capitalised_runs(text: str) -> Iterator[tuple[int, bool, list[str]]]:
             yield word.start("marks"), opens, run.split()
 
 
-def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> list[list[str]]:
+def list_names(titles: Sequence[str | None] | None, texts: Sequence[Text]) -> list[list[str]]:
     """The full name of each text, and the short forms of it that other texts may use; the name may be empty.
 
     It is the title, without what its site and its numbering put around it. Without a title that says something it is
@@ -190,7 +190,7 @@ def list_names(titles: Sequence[str | None] | None, texts: Sequence[str]) -> lis
     """
     cleaned = [without_number(clean_title(title)) if title else "" for title in titles or [""] * len(texts)]
     return [
-        [*_forms_of_title(title), *parts] if title else _forms_of_read(read_name(text))
+        [*_forms_of_title(title), *parts] if title else _forms_of_read(without_number(_read_name(text)))
         for title, parts, text in zip(cleaned, list_parts(cleaned), texts, strict=True)
     ]
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from .._validation import read_only
 from ..candidates import REFERENCE_KINDS, References
-from .fold import bare_word, group_accented, list_spellings
+from .fold import bare_word
 from .identifiers import NUMBER, Citations, Identifier, number_sections
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
-from .words import Text, keep
+from .words import Text, find_spellings, keep
 
 # Which letters of a word are capitals.
 Capitals = tuple[int, ...]
@@ -177,8 +177,7 @@ def _find_in_texts(
 
     A name is looked up by its first two words without accents, the longest first. So the time is linear.
     """
-    accented = group_accented(set().union(*(text.accented for text in texts)))
-    forms = {word: list_spellings(word, accented) for word in set(chain(*capitals))}
+    forms = find_spellings(set(chain(*capitals)), texts)
     called: dict[Key, list[Key]] = defaultdict(list)
     for name in capitals:
         called[tuple(map(bare_word, name))].append(name)

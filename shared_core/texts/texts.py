@@ -89,7 +89,7 @@ class Texts:
     @cached_property
     def names(self) -> list[list[str]]:
         """The full name of each text, which may be empty, and its short forms."""
-        return list_names(self.titles, [text.text for text in self._heads])
+        return list_names(self.titles, self._heads)
 
     @cached_property
     def identifiers(self) -> list[list[Identifier]]:

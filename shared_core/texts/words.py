@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache, wraps
 from itertools import chain, filterfalse
 from typing import Any, TypeVar
@@ -203,11 +203,10 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
     question = Text(" ".join(questions))
     column = {term: j for j, term in enumerate(list_terms(question))}
     n, m = len(texts), len(column)
-    accented = group_accented(set().union(*(text.accented for text in texts)))
     columns: dict[str, list[int]] = defaultdict(list)
-    for term, j in column.items():
-        for form in list_spellings(term, accented):
-            columns[form].append(j)
+    for term, forms in find_spellings(column, texts).items():
+        for form in forms:
+            columns[form].append(column[term])
     lengths, places = np.zeros(n), []
     for row, text in enumerate(texts):
         lengths[row] = len(text.words)
@@ -229,6 +228,12 @@ def match_split_words(questions: Sequence[str], texts: Sequence[Text], weigh: We
     spaced = [f" {' '.join(text.words)} " for text in texts]
     exact = np.array([f" {phrase} " in text for text in spaced for phrase in phrases], np.bool_)
     return parts._replace(exact=read_only(exact.reshape(n, len(phrases))))
+
+
+def find_spellings(words: Iterable[str], texts: Iterable[Text]) -> dict[str, list[str]]:
+    """What the texts may write for each word."""
+    accented = group_accented(set().union(*(text.accented for text in texts)))
+    return {word: list_spellings(word, accented) for word in words}
 
 
 def list_exact(question: Text) -> list[str]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from setselect import read_name
 from shared_core.texts.names import capitalised_runs, find_names, list_names
 from shared_core.texts.titles import as_key
+from shared_core.texts.words import Text
 
 
 @pytest.mark.parametrize(
@@ -135,7 +136,7 @@ def test_markup_in_texts_with_names_to_follow(text: str, names: list[str]) -> No
     ],
 )
 def test_short_forms(title: str | None, text: str, names: list[str]) -> None:
-    assert list_names([title], [text]) == [names]
+    assert list_names([title], [Text(text)]) == [names]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from shared_core.texts.titles import (
     list_parts,
     without_number,
 )
+from shared_core.texts.words import Text
 
 SITE = ["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase"]
 
@@ -28,7 +29,7 @@ SITE = ["Inception | FilmBase", "Heat | FilmBase", "Alien | FilmBase"]
 ])  # fmt: skip
 def test_a_title_that_says_nothing_is_none(title: str) -> None:
     assert not is_title(title)
-    assert list_names([title], ["# Opening hours\n\nWe open at nine."]) == [["Opening hours"]]
+    assert list_names([title], [Text("# Opening hours\n\nWe open at nine.")]) == [["Opening hours"]]
 
 
 @pytest.mark.parametrize("title", [
@@ -138,7 +139,7 @@ def test_parts_of_names_are_no_site(titles: list[str]) -> None:
 def test_a_part_that_says_nothing_is_no_name() -> None:
     texts = ["", "", "# Opening hours\n\nx"]
     titles = ["Heat | FilmBase", "Alien | FilmBase", "Untitled | FilmBase"]
-    assert [forms[1:] for forms in list_names(titles, texts)] == [["Heat"], ["Alien"], []]
+    assert [forms[1:] for forms in list_names(titles, list(map(Text, texts)))] == [["Heat"], ["Alien"], []]
 
 
 @pytest.mark.parametrize(
@@ -173,15 +174,15 @@ def test_a_title_that_many_sources_share_gives_way_to_the_headings(
     ],
 )  # fmt: skip
 def test_copies_and_drafts_of_a_document_have_its_name(title: str) -> None:
-    assert "Leave Policy" in [name.strip() for name in list_names([title], [""])[0]]
+    assert "Leave Policy" in [name.strip() for name in list_names([title], [Text("")])[0]]
 
 
 @pytest.mark.parametrize(
     "title", ["Blade 2049", "Rocky v", "Final", "Draft", "node.js", "Euro 2024", "A Final Draft Day"]
 )
 def test_a_name_that_looks_like_a_draft_stays(title: str) -> None:
-    assert list_names([title], [""])[0][0] == title
-    assert all(len(name.split()) > 1 or name == title for name in list_names([title], [""])[0])
+    assert list_names([title], [Text("")])[0][0] == title
+    assert all(len(name.split()) > 1 or name == title for name in list_names([title], [Text("")])[0])
 
 
 @pytest.mark.parametrize(
@@ -208,5 +209,5 @@ def test_a_first_line_that_many_texts_share_is_a_running_header(texts: list[str]
 )
 def test_a_title_of_any_length_is_read_at_once(piece: str) -> None:
     title = piece * (1_000_000 // len(piece))
-    assert len(list_names([title] * 3 + [title + "x", None], [""] * 4 + [title])) == 5
+    assert len(list_names([title] * 3 + [title + "x", None], list(map(Text, [""] * 4 + [title])))) == 5
     assert as_key(title) == ()

@@ -13,11 +13,13 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.simple import SimpleVectorStore
 from llama_index.core.vector_stores.types import MetadataFilters, VectorStoreQueryMode
 from pydantic import BeforeValidator
 from typing_extensions import override
 
 from shared_core import InvalidParameterError
+from shared_core.errors import check_query_length
 from shared_core.retrieval.events import in_shadow
 from shared_core.retrieval.extra import (
     FilteredRetriever,
@@ -247,6 +249,9 @@ class SetSelectIndexRetriever(QueryChecks, BaseRetriever):
             )
 
         def search_with(searching: VectorIndexRetriever, query: EmbeddedQuery, fetch_k: int) -> Flow[Pool]:
+            if isinstance(store, SimpleVectorStore) and store.data.embedding_dict:
+                first = next(iter(store.data.embedding_dict.values()))
+                check_query_length(len(query.search_vector), len(first), "the store's vectors")
             bundle = QueryBundle(query.text, embedding=query.search_vector)
             nodes = yield Step(partial(searching._retrieve, bundle), partial(searching._aretrieve, bundle))
             return (yield from read_vectors(vectors, nodes, embed_unknown=False, fetch_k=fetch_k))

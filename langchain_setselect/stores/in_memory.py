@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from numpy.typing import ArrayLike
 
+from shared_core.errors import InvalidParameterError, check_query_length
 from shared_core.retrieval.extra import StoreListing
 from shared_core.retrieval.follow import Where, suits
 from shared_core.stores.rows import nearest_of
@@ -18,6 +20,13 @@ from .reader import Hits, VectorReader
 
 def _search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, filter: Any = None) -> Hits:
     """The store's own top ``fetch_k`` with their vectors."""
+    if filter is not None and not callable(filter):
+        raise InvalidParameterError(
+            f"filter of InMemoryVectorStore must be a function of a document, got {filter!r}: for example "
+            "lambda document: document.metadata['topic'] == 'a'"
+        )
+    for entry in islice(store.store.values(), 1):
+        check_query_length(len(query), len(entry["vector"]), "the store's vectors")
     found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
     stored = [store.store.get(document.id or "") for document in found]
     return found, [None if entry is None else entry["vector"] for entry in stored]

@@ -218,6 +218,10 @@ OBJECTS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: LI.SetSelectIndexRetriever(INDEX, filters={"topic": "a"}),
         r"filters.*dict.*MetadataFilter\(key=",
     ),
+    "a dict for the filter of a store in memory": (
+        lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", filter={"topic": "a"}),
+        "filter.*function.*'topic'",
+    ),
     "kk= in a call": (lambda: LC.SetSelectRetriever(vectorstore=STORE).invoke("a", kk=5), "'kk'.*'k'"),
 }
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -196,11 +196,9 @@ def _letters_of(path: Path) -> str:
 
 @lru_cache(maxsize=2**14)
 def _find_family(path: Path) -> str | None:
-    """The family of a number that needs no kind: it has three levels, five digits, or letters and digits; else None.
-
-    "E1042" and "AC-2" mean the same in every document, but "A4" does not.
-    """
+    """The family of a number that needs no kind: it has three levels, five digits, or letters and digits; else None."""
     levels, letters = count_levels(path), _letters_of(path)
+    # "E1042" and "AC-2" mean the same in every document, but "A4" does not.
     if len(letters) > 1 or (letters and sum(map(str.isdecimal, path[0])) > 2):
         return CODE
     text = "".join(path[:levels])
@@ -209,13 +207,11 @@ def _find_family(path: Path) -> str | None:
 
 
 def _find_kind(words: Mapping[str, str], word: str, behind: str) -> str | None:
-    """The family of the word before a number, and of what is joined to the number, "第#条"; None if it is not known.
-
-    In scripts without capitals other words may be joined to this word: "ตามมาตรา 5".
-    """
+    """The family of the word before a number, and of what is joined to the number, "第#条"; None if it is not known."""
     word = fold(word)
     if word[-1:].islower():
         return words.get(word)
+    # In scripts without capitals other words may be joined to it: "ตามมาตรา 5".
     joined = ["", *(f"#{behind[: end + 1]}" for end in range(len(behind)))]
     forms = (word[start:] + one for start in range(len(word), -1, -1) for one in joined)
     return next(filter(None, map(words.get, forms)), None)
@@ -329,10 +325,11 @@ class Citations:
                     self._sources_of[family].add(sources[row])
         known = [(*path, level) for path, levels in self._levels.items() for level in levels]
         self._kinds = _FAMILY | {kind: kind for kind in self._sources_of}
-        self._find_kind = lru_cache(maxsize=2**10)(partial(_find_kind, self._kinds))
         self._letters = set(map(_letters_of, known))
-        # A text without a kind has no citation, unless there are numbers that need none.
+        # A text without a kind that numbers have has no citation, unless there are numbers that need none.
         self._reads_all = any(_find_family(path) is not None for path in known)
+        families, deep = {family for own in called for family, _ in own}, any(len(path) > 1 for path in known)
+        self._sought = {word for word, kind in self._kinds.items() if deep or NUMBER in families or kind in families}
 
     @cached_property
     def _words(self) -> list[tuple[Hashable, set[str]]]:
@@ -370,15 +367,17 @@ class Citations:
 
     def _read(self, text: Text, row: int) -> Iterable[tuple[Identifier, Hashable | None]]:
         """What the text at this row cites by number or code, each once, with its source; that of a code is ``CODE``."""
-        reads_all = self._reads_all or not text.text.isascii()
-        if not self._levels or not (reads_all or not self._kinds.keys().isdisjoint(text.words)):
-            return ()
+        if not self._reads_all and self._sought.isdisjoint(text.words):
+            # In scripts without capitals other words may be joined to a kind.
+            written = "" if text.text.isascii() else " ".join([text.plain, *text.words])
+            if not any(word.partition("#")[0] in written for word in self._sought if not word[-1].islower()):
+                return ()
         return dict.fromkeys(chain.from_iterable(self._cite(text.plain, row, series) for series in read_series(text)))
 
     def _cite(self, text: str, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
         """The citations of numbers of a known kind, and of those that need none."""
         (first, _), *_ = numbers = series.numbers
-        family = None if _find_family(first) == CODE else self._find_kind(series.word, series.behind)
+        family = None if _find_family(first) == CODE else _find_kind(self._kinds, series.word, series.behind)
         if family is None and first[0][0].isdecimal() and series.word.isupper() and fold(series.word) in self._letters:
             # "SYSC 4.1.1R"
             numbers = tuple(((fold(series.word) + path[0], *path[1:]), is_last) for path, is_last in numbers)

@@ -105,7 +105,7 @@ class Text:
 
 
 # The same texts come back with the next question. What is kept of one takes about twenty times its length in bytes.
-_read, LONGEST_KEPT = lru_cache(maxsize=2**9)(Text), 10_000
+_read, LONGEST_KEPT = lru_cache(maxsize=2**10)(Text), 10_000
 
 
 def read_text(text: str) -> Text:

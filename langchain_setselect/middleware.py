@@ -69,9 +69,16 @@ class SetSelectTools(AgentMiddleware):
     def _select(self, request: ModelRequest[Any]) -> Flow[list[Any]]:
         system = [] if request.system_message is None else [request.system_message]
         turn = read_messages([*system, *request.messages])
-        # A tool that the model has to call stays too.
-        turn = turn._replace(called={*turn.called, *_names_in(request.tool_choice)})
+        # A tool that the model has to call stays too, and one that another middleware brings.
+        brought = {tool.name for tool in request.tools if not isinstance(tool, dict) and _is_of_middleware(tool)}
+        turn = turn._replace(called={*turn.called, *brought, *_names_in(request.tool_choice)})
         return select_and_tell(self._selector, request.tools, turn)
+
+
+def _is_of_middleware(tool: Any) -> bool:
+    """Whether the code of a tool stands in a package called ``middleware``."""
+    code = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
+    return ".middleware." in f".{getattr(code, '__module__', '')}."
 
 
 def _names_in(tool_choice: Any) -> list[str]:

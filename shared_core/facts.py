@@ -131,7 +131,12 @@ def _read(item: Any, node: Any, name: Hashable, says: Mapping[str, Any], named: 
     document, place = source if file is None else file, None
     beside: Beside = (None, None)
     if "neighbours" in says:
-        number = _read_number(says["neighbours"])
+        number = read_place(says["neighbours"])
+        if number is None and not is_missing(says["neighbours"]):
+            raise InvalidInputError(
+                f"neighbours is {quoted(as_plain(says['neighbours']))}: it must be the number of the text in its "
+                "document, at least 0"
+            )
         place = None if number is None else Place(document, named.get("neighbours", ""), number, where)
     elif node is None or not any(beside := _read_relations(node)):
         place = _read_place(metadata, document, where)
@@ -274,16 +279,6 @@ def _read_relations(node: Any) -> Beside:
         with suppress(ValueError, AttributeError):
             ids[place] = str(getattr(node, name).node_id)
     return ids[0], ids[1]
-
-
-def _read_number(value: Any) -> int | None:
-    """The number that the setting ``neighbours`` gives; None for a missing one."""
-    number = read_place(value)
-    if number is None and not is_missing(value):
-        raise InvalidInputError(
-            f"neighbours is {quoted(as_plain(value))}: it must be the number of the text in its document, at least 0"
-        )
-    return number
 
 
 def describe_item(item: Any, row: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from langchain.agents.middleware import (
     AgentMiddleware,
     ClearToolUsesEdit,
     ContextEditingMiddleware,
+    FilesystemFileSearchMiddleware,
     SummarizationMiddleware,
     TodoListMiddleware,
 )
@@ -193,6 +195,14 @@ def test_the_tool_of_an_outer_middleware_is_kept(embeddings: WordEmbeddings) -> 
     create_agent(model, tools=TOOLS, middleware=middleware).invoke({"messages": [HumanMessage(REQUEST)]})
     assert "write_todos" in model.seen[0]
     assert [len(names) for names in model.seen] == [3]
+
+
+def test_tools_whose_code_is_of_a_middleware_are_kept(embeddings: WordEmbeddings, tmp_path: Path) -> None:
+    model, ours = Scripted(script=[calls()]), SetSelectTools(embeddings, max_tools=2)
+    search = FilesystemFileSearchMiddleware(root_path=str(tmp_path))
+    create_agent(model, tools=TOOLS, middleware=[ours, search]).invoke({"messages": [HumanMessage(REQUEST)]})
+    assert {"glob_search", "grep_search"} < {*model.seen[0]}
+    assert [len(names) for names in model.seen] == [4]
 
 
 def test_tools_that_the_system_message_names_are_kept(embeddings: WordEmbeddings) -> None:

@@ -65,7 +65,7 @@ _BETWEEN = re.compile(r"[^\w\x00-\x7f\u0300-\u036f\u0900-\u0963\u0966-\u0dff]+")
 _SPACED = bytes(c if c > 127 or chr(c).isalnum() or c == ord("_") else ord(" ") for c in range(256))
 _ASCII = bytes(range(128))
 # Forms of one letter: of the Arabic alef, yeh, kaf and heh. Those that the bare form of a word has for another letter.
-_ONE_FORM = str.maketrans("أإآٱیىکةہ", "اااايي\u0643هه")
+_ONE_FORM, _FORMS = str.maketrans("أإآٱیىکةہ", "اااايي\u0643هه"), re.compile("[\u0307أإآٱیىکةہ]")
 _BARE = str.maketrans({"ł": "l", "đ": "d", "ø": "o", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"})
 # A longer word is no identifier and has no accents that matter: it may be an encoded file.
 LONG = 100
@@ -178,7 +178,8 @@ def normalise(text: str) -> str:
 def fold(text: str) -> str:
     """The text case-folded. İ leaves a dot behind an i, which is no letter."""
     folded = text.casefold()
-    return folded if folded.isascii() else folded.replace("i\u0307", "i").translate(_ONE_FORM)
+    others = "" if folded.isascii() else folded
+    return folded.replace("i\u0307", "i").translate(_ONE_FORM) if _FORMS.search(others) else folded
 
 
 def find_unspaced(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from langchain_core.documents import Document
@@ -25,8 +24,9 @@ def _search(store: InMemoryVectorStore, query: list[float], fetch_k: int, *, fil
             f"filter of InMemoryVectorStore must be a function of a document, got {filter!r}: for example "
             "lambda document: document.metadata['topic'] == 'a'"
         )
-    for entry in islice(store.store.values(), 1):
-        check_query_length(len(query), len(entry["vector"]), "the store's vectors")
+    first = next(iter(store.store.values()), None)
+    if first is not None:
+        check_query_length(len(query), len(first["vector"]), "the store's vectors")
     found = store.similarity_search_by_vector(query, k=fetch_k, filter=filter)
     stored = [store.store.get(document.id or "") for document in found]
     return found, [None if entry is None else entry["vector"] for entry in stored]

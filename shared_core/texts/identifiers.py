@@ -12,7 +12,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, pairwise
+from itertools import chain, compress, count, filterfalse, pairwise
 from typing import Any, NamedTuple
 
 from . import kinds
@@ -61,6 +61,7 @@ _FAMILY = {
     for family, words in zip(kinds.FAMILIES, language.split("|"), strict=True)
     for word in words.split()
 }
+_NUMBER_SIGNS = {*kinds.NUMBER_SIGNS.split()}
 # Japanese and Chinese numerals, and Roman ones, each with its value.
 _HAN = {c: int(unicodedata.numeric(c)) for c in "〇零一二三四五六七八九十百千"} | {"两": 2}
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
@@ -161,7 +162,7 @@ def _read_word(text: str, end: int) -> tuple[str, int]:
     word = before.rsplit(None, 1)[-1] if before else ""
     word = word if word.isalpha() else _NO_LETTER.split(word)[-1]
     place = max(0, end - _BACK) + len(before) - len(word)
-    earlier = _read_word(text, place) if word.lower() in kinds.NUMBER_SIGNS else ("", 0)
+    earlier = _read_word(text, place) if word.lower() in _NUMBER_SIGNS else ("", 0)
     return earlier if earlier[0] else (word, place)
 
 
@@ -296,8 +297,8 @@ def read_own(head: str) -> Series | None:
 
 def find_identifiers(given: Iterable[str], text: Text, title: str) -> list[Identifier]:
     """What a text is called: what is given for it, or else what it or its title begins with."""
-    called = dict.fromkeys(chain.from_iterable(map(parse_identifier, given)))
-    return [*called] or read_identifiers(text) or read_identifiers(read_text(title))
+    called = [*dict.fromkeys(chain.from_iterable(map(parse_identifier, given)))] if given else []
+    return called or read_identifiers(text) or read_identifiers(Text(title))
 
 
 class Citations:
@@ -326,10 +327,13 @@ class Citations:
         known = [(*path, level) for path, levels in self._levels.items() for level in levels]
         self._kinds = _FAMILY | {kind: kind for kind in self._sources_of}
         self._letters = set(map(_letters_of, known))
-        # A text without a kind that numbers have has no citation, unless there are numbers that need none.
-        self._reads_all = any(_find_family(path) is not None for path in known)
+        # A text is read if it has a kind that numbers have, or the end of the letters of a code.
+        self._codes = {_letters_of(path) for path in known if _find_family(path) is not None}
         families, deep = {family for own in called for family, _ in own}, any(len(path) > 1 for path in known)
         self._sought = {word for word, kind in self._kinds.items() if deep or NUMBER in families or kind in families}
+        self._sought |= {letters[start:] for letters in self._codes for start in range(len(letters))}
+        # In scripts without capitals other words may be joined to a kind.
+        self._joined = [word.partition("#")[0] for word in self._sought if not word[-1].islower()]
 
     @cached_property
     def _words(self) -> list[tuple[Hashable, set[str]]]:
@@ -367,12 +371,21 @@ class Citations:
 
     def _read(self, text: Text, row: int) -> Iterable[tuple[Identifier, Hashable | None]]:
         """What the text at this row cites by number or code, each once, with its source; that of a code is ``CODE``."""
-        if not self._reads_all and self._sought.isdisjoint(text.words):
-            # In scripts without capitals other words may be joined to a kind.
-            written = "" if text.text.isascii() else " ".join([text.plain, *text.words])
-            if not any(word.partition("#")[0] in written for word in self._sought if not word[-1].islower()):
-                return ()
-        return dict.fromkeys(chain.from_iterable(self._cite(text.plain, row, series) for series in read_series(text)))
+        series = read_series(text) if self._may_cite(text) else ()
+        return dict.fromkeys(chain.from_iterable(self._cite(text.plain, row, one) for one in series))
+
+    def _may_cite(self, text: Text) -> bool:
+        """Whether a number or letter stands behind what is sought, or in one word with other letters."""
+        words = text.words
+        mixed = filterfalse(str.isdecimal, filterfalse(str.isalpha, words)) if self._codes else ()
+        if "" in self._codes or any(word[0].isalpha() for word in mixed):
+            return True
+        places = () if self._sought.isdisjoint(words) else compress(count(1), map(self._sought.__contains__, words))
+        for place in places:
+            if self._kinds.get(words[place - 1]) in kinds.LETTERED or not "".join(words[place : place + 2]).isalpha():
+                return True
+        written = "" if not self._joined or text.text.isascii() else " ".join([text.plain, *words])
+        return any(word in written for word in self._joined)
 
     def _cite(self, text: str, row: int, series: Series) -> Iterator[tuple[Identifier, Hashable | None]]:
         """The citations of numbers of a known kind, and of those that need none."""
@@ -433,17 +446,3 @@ class Citations:
 def _order(level: str) -> list[Any]:
     """How levels are counted: what stands before their number, the number, and what stands behind it."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", level)]
-
-
-def number_sections(called: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:
-    """The same number for texts that belong to one section of one document, or that have one code; else different ones.
-
-    >>> number_sections([*map(parse_identifier, ["4.5.1(1)", "4.5.1(2)", "4.5.2", "E10", ""])], [None] * 5)
-    [0, 0, 2, 3, 4]
-    """
-    first = dict[Hashable, int]()
-    places = [
-        (own[0].family == CODE, source, own[0].path[: count_levels(own[0].path)]) if own else row
-        for row, (own, source) in enumerate(zip(called, sources, strict=True))
-    ]
-    return [first.setdefault(place, row) for row, place in enumerate(places)]

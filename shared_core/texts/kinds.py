@@ -33,22 +33,7 @@ KIND_WORDS = {
 # Kinds that are counted by letters or Roman numbers too: "Annex B", "Part IV".
 LETTERED, ROMAN = (CHAPTER, ANNEX, ARTICLE), (CHAPTER, ARTICLE)
 # Between the kind and the number: "Article No. 5".
-NUMBER_SIGNS = (
-    "no",
-    "nr",
-    "n",
-    "number",
-    "num",
-    "nummer",
-    "nos",
-    "número",
-    "numéro",
-    "numero",
-    "from",
-    "dal",
-    "с",
-    "من",
-)
+NUMBER_SIGNS = "no nr n number num nummer nos número numéro numero from dal с من"
 # Between two numbers, and between the first and the last one of a range.
 AND = "and|or|und|oder|sowie|et|ou|y|o|e|en|of|и|или|و|أو|और"
 TO, TO_JOINED = "to|through|thru|bis|à|a|al|tot en met|tot|t/m|до|по|إلى|الى|से", "から|至|到|부터"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from .._validation import read_only
 from ..candidates import REFERENCE_KINDS, References
 from .fold import bare_word
-from .identifiers import NUMBER, Citations, Identifier, number_sections
+from .identifiers import CODE, NUMBER, Citations, Identifier, count_levels
 from .titles import Key, as_key, clean_title, is_joining, is_proper, key_of_words
 from .words import Text, find_spellings, keep
 
@@ -27,12 +27,12 @@ from .words import Text, find_spellings, keep
 Capitals = tuple[int, ...]
 
 _CITATION = REFERENCE_KINDS.index("citation")
-# Links in a text, each with what every one has: the search for this is fast.
+# Links in a text, each with a character that every one has: the search for this is fast.
 _PART = r"(?:[^\s<>\"'()\[\]]|\([^()\s]{0,200}\)){1,500}"
 _IN_TEXT = {
-    "[[": re.compile(r"\[\[([^\[\]|#\n]{1,200})(?:[|#][^\[\]\n]{0,200})?\]\]"),
-    "](": re.compile(rf"\]\(<?({_PART})"),
-    "://": re.compile(rf"https?://{_PART}"),
+    "[": re.compile(r"\[\[([^\[\]|#\n]{1,200})(?:[|#][^\[\]\n]{0,200})?\]\]"),
+    "]": re.compile(rf"\]\(<?({_PART})"),
+    "/": re.compile(rf"https?://{_PART}"),
     "#": re.compile(r"#(?<![\w#&/]#)(\d{1,9})\b"),
 }
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/?#]*)([^#]*)")
@@ -99,8 +99,22 @@ def find_split_references(
             for target in find_newest(cited):
                 if target != row and clearness > strength[row, target]:
                     strength[row, target], kinds[row, target] = clearness, _CITATION
-        documents_of[_CITATION] = number_sections(identifiers, known)
+        documents_of[_CITATION] = _number_sections(identifiers, known)
     return References(read_only(strength), read_only(documents_of), read_only(kinds))
+
+
+def _number_sections(called: Sequence[Sequence[Identifier]], sources: Sequence[Hashable | None]) -> list[int]:
+    """The same number for texts that belong to one section of one document, or that have one code; else different ones.
+
+    >>> _number_sections([[Identifier(NUMBER, ("4", level))] for level in ("(1", "(2", "5")], [None] * 3)
+    [0, 0, 2]
+    """
+    first = dict[Hashable, int]()
+    places = [
+        (own[0].family == CODE, source, own[0].path[: count_levels(own[0].path)]) if own else row
+        for row, (own, source) in enumerate(zip(called, sources, strict=True))
+    ]
+    return [first.setdefault(place, row) for row, place in enumerate(places)]
 
 
 def as_address(link: Hashable) -> Hashable:
@@ -130,14 +144,14 @@ def _list_capitals(name: str) -> tuple[frozenset[Capitals], ...]:
 @lru_cache(maxsize=2**14)
 def _find_capitals(word: str) -> Capitals:
     """Which letters of a word are capitals; none of a joining word."""
-    return () if is_joining(word) else tuple(place for place, letter in enumerate(word) if letter.isupper())
+    return () if is_joining(word) else tuple(compress(count(), map(str.isupper, word)))
 
 
 @keep
 def find_links(text: Text) -> list[str]:
     """What the links in a text lead to: "[[note]]", "[words](target)", a URL, and "#123" as "123"."""
-    found = chain.from_iterable(link.findall(text.text) for sign, link in _IN_TEXT.items() if sign in text.text)
-    return [target.strip().rstrip(".,;:!?") for target in found]
+    links = [link for sign, link in _IN_TEXT.items() if sign in text.text]
+    return [target.strip().rstrip(".,;:!?") for link in links for target in link.findall(text.text)]
 
 
 def _follow_links(

@@ -37,7 +37,7 @@ _CODE = re.compile(r"(?=.*[A-Z]).*[^\W\d_][-._/:]?\d")
 _SHAPES = bytes(
     ord("A" if c.isupper() else "a" if c.islower() else "0" if c.isdigit() else c) for c in map(chr, range(128))
 ) + bytes(128)
-_WITH_PARTS = (b"_", b"aA", b"AAaa", b"a0", b"A0", b"0a", b"0A")
+_WITH_PARTS = re.compile(rb"A(?:(?<=aA)|(?=Aaa))|0(?:(?<=[aA]0)|(?=[aA]))|_")
 # A request with more clauses holds a text that somebody pasted, before or behind what is asked. A shorter clause says
 # little by itself: "and then".
 MOST_CLAUSES, FEWEST_WORDS = 8, 3
@@ -61,12 +61,9 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        # Without markup, with one form of its characters and digits.
+        self.plain = clean(strip_markup(text))
         self.kept: dict[Callable[[Text], Any], Any] = {}
-
-    @cached_property
-    def plain(self) -> str:
-        """The text without markup, with one form of its characters and digits."""
-        return clean(strip_markup(self.text))
 
     @cached_property
     def written(self) -> list[str]:
@@ -81,10 +78,11 @@ class Text:
     @cached_property
     def terms(self) -> list[str]:
         """The words, and the parts of identifiers among them."""
-        # Most texts have no word with parts, and most words consist of letters in lower case.
+        # Most texts have no word with parts, and most words consist of letters, all or all but the first in lower case.
         shape = self._spaced.encode("ascii", "replace").translate(_SHAPES)
-        words = self.written if any(map(shape.__contains__, _WITH_PARTS)) else []
-        mixed = chain(filterfalse(str.isalpha, words), filterfalse(str.islower, filter(str.isalpha, words)))
+        words = self.written if _WITH_PARTS.search(shape) else []
+        letters = filterfalse(str.istitle, filterfalse(str.islower, filter(str.isalpha, words)))
+        mixed = chain(filterfalse(str.isalpha, words), letters)
         parts = [*chain.from_iterable(map(split_identifier, mixed))]
         return self.words + parts if parts else self.words
 

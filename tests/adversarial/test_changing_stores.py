@@ -202,7 +202,7 @@ def test_no_text_is_returned_that_the_store_does_not_have(
             failures.append(failure)
 
     with KINDS[kind](tmp_path) as changing:
-        for number, rng in cases(share=0.005):
+        for number, rng in cases(share=0.005, at_most=150):
             threads = [threading.Thread(target=work, args=(changing, child)) for child in rng.spawn(2)]
             for thread in threads:
                 thread.start()

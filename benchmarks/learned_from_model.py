@@ -195,14 +195,14 @@ class Study:
 
 
 def fit_by_likelihood(teacher: Teacher, recipe: dict[str, Any], epochs: int) -> tuple[Any, LinearKernel]:
-    """The fit, and its kernel after the epoch with the highest likelihood of the held-out queries' best subsets.
+    """The fit, and its kernel after the epoch, at least 1, with the highest likelihood of the held-out best subsets.
 
     The paper chooses no epoch by feedback; ``fit`` does.
     """
     kernels: list[LinearKernel] = []
     fitted = teacher.fit(recipe, epochs=epochs, on_epoch=lambda epoch, kernel: kernels.append(kernel))
-    best = max(fitted.history[1:], key=lambda epoch: epoch.likelihood)
-    return fitted, kernels[best.number]
+    best = max(fitted.history, key=lambda epoch: epoch.likelihood)
+    return fitted, kernels[max(1, best.number)]
 
 
 # --- tables -----------------------------------------------------------------------------------------

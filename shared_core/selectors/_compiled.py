@@ -53,10 +53,10 @@ def dot(a: FloatArray, b: FloatArray) -> Any:
 
 @_compile(fastmath={"reassoc", "contract"})
 def dot_exact(a: FloatArray, b: FloatArray) -> Any:
-    """Dot product, summed in float64 whatever the dtype of the two is."""
+    """Dot product, summed in float64 whatever the dtype of the two is: numba's float() would keep float32."""
     total = 0.0
     for c in range(len(a)):
-        total += float(a[c]) * float(b[c])
+        total += np.float64(a[c]) * np.float64(b[c])
     return total
 
 

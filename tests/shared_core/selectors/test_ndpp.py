@@ -140,6 +140,18 @@ def test_the_rank_of_float32_vectors_in_a_narrow_cone_is_found() -> None:
                 assert NDPP(relevance_mapping="linear", ridge=0).select(candidates, 9).filled_from == 6, (seed, way)
 
 
+def test_products_of_float32_are_summed_in_float64() -> None:
+    rng = np.random.default_rng(0)
+    vectors = (rng.normal(size=6) + 0.05 * rng.normal(size=(9, 6))).astype(np.float32)
+    candidates = Candidates(vectors[0], vectors, relevance=np.ones(9))
+    rows = candidates.vectors.astype(np.float64)
+    for way in available_loops():
+        with use_loops(way):
+            selection = NDPP(ridge=0).select(candidates, 4)
+        picked = rows[selection.indices]
+        np.testing.assert_allclose(selection.gains.prod(), np.linalg.det(picked @ picked.T), rtol=1e-9, err_msg=way)
+
+
 def test_a_kernel_is_loaded_from_its_file(tmp_path: Path) -> None:
     query, vectors = gaussian(6, 11, 9)
     candidates = Candidates(query, vectors)

@@ -327,7 +327,7 @@ class Citations:
         known = [(*path, level) for path, levels in self._levels.items() for level in levels]
         self._kinds = _FAMILY | {kind: kind for kind in self._sources_of}
         self._letters = set(map(_letters_of, known))
-        # A text is read if it has a kind that numbers have, or the end of the letters of a code.
+        # A text is read if it has a kind that numbers have, or the letters of a code, of which a word may be the end.
         self._codes = {_letters_of(path) for path in known if _find_family(path) is not None}
         families, deep = {family for own in called for family, _ in own}, any(len(path) > 1 for path in known)
         self._sought = {word for word, kind in self._kinds.items() if deep or NUMBER in families or kind in families}
@@ -375,7 +375,7 @@ class Citations:
         return dict.fromkeys(chain.from_iterable(self._cite(text.plain, row, one) for one in series))
 
     def _may_cite(self, text: Text) -> bool:
-        """Whether a number or letter stands behind what is sought, or in one word with other letters."""
+        """Whether a number or letter follows a word that is sought, or a word has both letters and digits."""
         words = text.words
         mixed = filterfalse(str.isdecimal, filterfalse(str.isalpha, words)) if self._codes else ()
         if "" in self._codes or any(word[0].isalpha() for word in mixed):
